@@ -1,0 +1,126 @@
+//! A link is one connection to a network, as two channels: a sender for what leaves and a receiver for what happened.
+//! Every transport returns the same [`Link`]; there is no trait, for two transports need no plug-ins.
+//!
+//! A link knows frames, presence and connections. It knows nothing of calls: what a lost frame means is the node's
+//! business. It never sends anything later than it was asked to: what cannot be written now is rejected now.
+
+use tokio::sync::mpsc;
+
+use crate::wire::{Frame, PeerName};
+
+/// Names one link of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkId(pub u8);
+
+/// One connection to a network, kept up for as long as this value lives.
+#[derive(Debug)]
+pub struct Link {
+    /// Which one it is.
+    pub id: LinkId,
+    /// What is to leave. Bounded; a full queue is a refusal, never a wait.
+    pub outbound: mpsc::Sender<Outbound>,
+    /// What happened. Bounded; the link stops reading the network while the receiver is behind.
+    pub events: mpsc::Receiver<LinkEvent>,
+}
+
+/// What a link is asked to do.
+#[derive(Debug)]
+pub enum Outbound {
+    /// Write this frame now, or reject it. `id` is what a rejection names.
+    Frame {
+        /// The sender's own number for it.
+        id: u64,
+        /// The frame.
+        frame: Frame,
+    },
+    /// Announce this surface from now on: at once if the link is up, and after every reconnect.
+    Announce {
+        /// The shape of what is served, if anything can be.
+        shape: Option<String>,
+    },
+    /// Leave: announce the departure, flush, disconnect. [`LinkEvent::Closed`] follows, and then nothing.
+    Leave,
+}
+
+/// What a link reports.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// Connected, subscribed and announced. What was known of the roster is void: it is rebuilt from presence (W-041).
+    Up,
+    /// The connection is lost; the link is trying again by itself. What was accepted and not answered is in doubt.
+    Down(DownReason),
+    /// A frame arrived, addressed to us.
+    Frame(Frame),
+    /// A peer is there, with the shape of its surface if it announces one.
+    Online {
+        /// Which.
+        peer: PeerName,
+        /// What it announced; `None` if it announces none.
+        shape: Option<String>,
+    },
+    /// A peer is gone.
+    Offline(PeerName),
+    /// The first sweep of presence after this connection is complete (W-042).
+    Settled,
+    /// Certainly no byte of the frame `id` was written.
+    Rejected {
+        /// The number given with [`Outbound::Frame`].
+        id: u64,
+        /// Why.
+        why: Rejection,
+    },
+    /// Something arrived that was refused; nothing was sent about it (W-059). The text is for the log.
+    Refused(String),
+    /// The link has left the network and ends.
+    Closed,
+}
+
+/// Why a link is down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DownReason {
+    /// What kind of trouble it is.
+    pub kind: DownKind,
+    /// The detail, for people; no secret is in it.
+    pub detail: String,
+}
+
+/// What kind of trouble a link is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DownKind {
+    /// Not connected yet since the start.
+    Joining,
+    /// Nobody listens there, or the network is gone.
+    Unreachable,
+    /// The other side refused who we say we are.
+    Unauthorized,
+    /// The other side's certificate, or ours, was not accepted.
+    Tls,
+    /// Somebody else connected under our name.
+    Displaced,
+    /// The connection was there and ended.
+    Lost,
+    /// The other side does not speak our protocol.
+    Protocol,
+}
+
+/// Why a frame was certainly not written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// The link is down.
+    #[error("the link is down")]
+    Down,
+    /// Too much is waiting to be written.
+    #[error("too much is waiting to be written")]
+    Full,
+    /// The frame is larger than the other side accepts.
+    #[error("the message is {bytes} bytes and the broker accepts {limit}")]
+    TooLarge {
+        /// How large it is.
+        bytes: usize,
+        /// How large it may be.
+        limit: usize,
+    },
+    /// The frame holds something that must not be sent.
+    #[error("{0}")]
+    Unsendable(String),
+}

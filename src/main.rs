@@ -1,0 +1,3 @@
+//! Parse, log to stderr, run, exit code.
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! The wire, pure: what a message is ([`frame`]), how its values are encoded ([`msgpack`], [`json`]), how names and
+//! topics look ([`name`], [`topic`]) and how a frame maps onto an MQTT 5 publish ([`mqtt`]).
+//!
+//! Nothing here reads a clock, performs I/O or draws randomness, and nothing here panics on what a network sends.
+
+pub mod frame;
+pub mod json;
+pub mod mqtt;
+pub mod msgpack;
+pub mod name;
+pub mod topic;
+pub mod value;
+
+pub use frame::{Correlation, Encoding, Frame, Message, RemoteError, Reply, ReplyRoute, Request, Stamp};
+pub use name::PeerName;
+pub use value::{Map, Value};
