@@ -1,6 +1,18 @@
 //! A value as peers exchange it: what MessagePack carries and JSON nearly does (wire.md 3).
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
+
+/// How deep a value may be nested, the innermost scalar counted: 99 lists round a nil pass, 100 do not (W-021).
+pub const MAX_DEPTH: usize = 100;
+
+/// How many list items, map keys and map values one payload may hold in all when read: what bounds the memory that a
+/// small payload can claim.
+pub const MAX_ITEMS: usize = 1 << 20;
+
+/// The largest integer that every peer holds exactly, 2^53−1 (W-020).
+pub const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
 /// One value of a frame body.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,18 +196,24 @@ impl Map {
     }
 }
 
+/// Up to this many entries a scan is cheaper than an index, and beyond it a scan would be quadratic.
+const SCANNED: usize = 16;
+
 impl FromIterator<(String, Value)> for Map {
     /// Collects entries; of two equal keys the later value wins, at the place of the first.
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(entries: I) -> Self {
-        let mut index = std::collections::HashMap::new();
         let mut map = Self::new();
+        let mut index: HashMap<String, usize> = HashMap::new();
         for (key, value) in entries {
-            match index.get(&key) {
-                Some(&at) => {
-                    if let Some((_, slot)) = map.entries.get_mut(at) {
-                        *slot = value;
-                    }
-                }
+            if map.len() < SCANNED {
+                map.insert(key, value);
+                continue;
+            }
+            if index.is_empty() {
+                index.extend(map.entries.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)));
+            }
+            match index.get(&key).and_then(|&at| map.entries.get_mut(at)) {
+                Some((_, slot)) => *slot = value,
                 None => {
                     index.insert(key.clone(), map.entries.len());
                     map.entries.push((key, value));
