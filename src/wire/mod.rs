@@ -3,6 +3,7 @@
 //!
 //! Nothing here reads a clock, performs I/O or draws randomness, and nothing here panics on what a network sends.
 
+pub mod error;
 pub mod frame;
 pub mod json;
 pub mod mqtt;
@@ -10,7 +11,11 @@ pub mod msgpack;
 pub mod name;
 pub mod topic;
 pub mod value;
+#[cfg(test)]
+pub(crate) mod vectors;
 
+pub use error::{DecodeError, EncodeError};
 pub use frame::{Correlation, Encoding, Frame, Message, RemoteError, Reply, ReplyRoute, Request, Stamp};
-pub use name::PeerName;
+pub use name::{NameError, PeerName, Prefix};
+pub use topic::Topics;
 pub use value::{Map, Value};
