@@ -38,4 +38,6 @@
 
 pub mod contract;
 pub mod link;
+pub mod node;
+pub mod plant;
 pub mod wire;

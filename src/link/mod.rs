@@ -4,6 +4,11 @@
 //! A link knows frames, presence and connections. It knows nothing of calls: what a lost frame means is the node's
 //! business. It never sends anything later than it was asked to: what cannot be written now is rejected now.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use tokio::sync::mpsc;
 
 use crate::wire::{Frame, PeerName};
@@ -32,6 +37,9 @@ pub enum Outbound {
         id: u64,
         /// The frame.
         frame: Frame,
+        /// To be taken immediately before it is written, by a link that is up; if it is taken already, the frame is no
+        /// longer wanted and is dropped without a word.
+        claim: Option<Claim>,
     },
     /// Announce this surface from now on: at once if the link is up, and after every reconnect.
     Announce {
@@ -40,6 +48,19 @@ pub enum Outbound {
     },
     /// Leave: announce the departure, flush, disconnect. [`LinkEvent::Closed`] follows, and then nothing.
     Leave,
+}
+
+/// Decides, once and for all, whether a frame left or was withdrawn: whoever takes it first wins. The link takes it to
+/// write the frame, the sender takes it back when the call has failed, so that nothing is sent after its call failed and
+/// everything that was never taken certainly did not leave.
+#[derive(Clone, Debug, Default)]
+pub struct Claim(Arc<AtomicBool>);
+
+impl Claim {
+    /// Takes it; true for the first and for nobody else.
+    pub fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
 }
 
 /// What a link reports.
@@ -62,7 +83,7 @@ pub enum LinkEvent {
     Offline(PeerName),
     /// The first sweep of presence after this connection is complete (W-042).
     Settled,
-    /// Certainly no byte of the frame `id` was written.
+    /// Certainly no byte of the frame `id` was written. Of a frame whose claim was taken it comes before any `Down`.
     Rejected {
         /// The number given with [`Outbound::Frame`].
         id: u64,

@@ -1,0 +1,391 @@
+//! One task that moves what happens into the state machine and its outputs out again. It decides nothing.
+
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Poll,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::{self, JoinError, JoinHandle, JoinSet},
+};
+use uuid::Uuid;
+
+use super::{
+    CallError, Commit, Failure, Heard, Identity, Incoming, Network, Node, Service, Shared,
+    state::{
+        Answered, Call, CallId, Delivery, NodeEvent, NodeState, Note, Now, RunId, Send, SendWhat, Stream,
+        SubscriptionId, TicketUpdate,
+    },
+};
+use crate::{
+    link::{Link, LinkEvent, LinkId, Outbound, Rejection},
+    wire::{Correlation, Value},
+};
+
+/// How many commands may wait for the driver.
+pub(super) const COMMAND_QUEUE: usize = 1024;
+/// How many inputs are fed before outputs are drained: a full house is served in batches, a lone call at once.
+const TURN: usize = 256;
+
+/// What the handle asks for.
+#[derive(Debug)]
+pub(super) enum Command {
+    Call {
+        id: CallId,
+        call: Call,
+        correlation: Correlation,
+        answer: oneshot::Sender<Result<Answered, CallError>>,
+        tickets: mpsc::Sender<TicketUpdate>,
+    },
+    Subscribe {
+        id: SubscriptionId,
+        stream: Stream,
+        deliveries: mpsc::Sender<Heard>,
+        missed: Arc<AtomicU64>,
+    },
+    Emit {
+        namespace: String,
+        event: String,
+        args: Vec<Value>,
+    },
+    Commit {
+        namespace: String,
+        change: Commit,
+    },
+}
+
+/// What the handle gives back. Unbounded in form only: each call and each subscription releases at most once.
+#[derive(Debug)]
+pub(super) enum Release {
+    Abandon(CallId),
+    Unsubscribe(SubscriptionId),
+    Leave,
+}
+
+/// The driver's task; it ends when the node has left the network.
+#[derive(Debug)]
+pub struct Running(JoinHandle<()>);
+
+impl Running {
+    /// Waits until the node has left.
+    pub async fn ended(self) {
+        // A driver that panicked has ended too; the panic was printed where it happened.
+        let _ = self.0.await;
+    }
+}
+
+pub(super) fn start(identity: Identity, links: Vec<Link>) -> (Node, Running) {
+    let (commands, commands_rx) = mpsc::channel(COMMAND_QUEUE);
+    let (releases, releases_rx) = mpsc::unbounded_channel();
+    let (network_tx, network) = watch::channel(Arc::default());
+    let name = identity.name.clone();
+    let shared = Shared { name: name.clone(), commands, releases, network, ids: AtomicU64::new(1) };
+    let node = Node { shared: Arc::new(shared) };
+    let epoch = Uuid::new_v4().simple().to_string();
+    let mut state = NodeState::new(name, links.iter().map(|link| link.id), epoch);
+    let mut services = HashMap::new();
+    state.serve(identity.serving);
+    for (exposed, service) in identity.exposed {
+        services.insert(exposed.name.clone(), service);
+        state.expose(exposed, Uuid::new_v4().to_string(), now());
+    }
+    let driver = Driver {
+        node: node.clone(),
+        state,
+        services,
+        links: links.into_iter().map(|link| (link.id, link)).collect(),
+        commands: commands_rx,
+        releases: releases_rx,
+        network: network_tx,
+        network_changed: true,
+        calls: HashMap::new(),
+        tickets: HashMap::new(),
+        listeners: HashMap::new(),
+        runs: JoinSet::new(),
+        run_ids: HashMap::new(),
+        leaving: false,
+    };
+    (node, Running(tokio::spawn(driver.run())))
+}
+
+/// One thing that happened.
+enum Input {
+    Link(LinkId, LinkEvent),
+    LinkEnded(LinkId),
+    Command(Command),
+    Release(Release),
+    Ran(Result<(task::Id, Result<Option<Value>, Failure>), JoinError>),
+    Timeout,
+}
+
+struct Driver {
+    /// What services emit and commit through.
+    node: Node,
+    state: NodeState,
+    services: HashMap<String, Arc<dyn Service>>,
+    links: Vec<(LinkId, Link)>,
+    commands: mpsc::Receiver<Command>,
+    releases: mpsc::UnboundedReceiver<Release>,
+    network: watch::Sender<Arc<Network>>,
+    network_changed: bool,
+    calls: HashMap<CallId, oneshot::Sender<Result<Answered, CallError>>>,
+    tickets: HashMap<CallId, mpsc::Sender<TicketUpdate>>,
+    listeners: HashMap<SubscriptionId, Listener>,
+    runs: JoinSet<Result<Option<Value>, Failure>>,
+    run_ids: HashMap<task::Id, RunId>,
+    leaving: bool,
+}
+
+struct Listener {
+    deliveries: mpsc::Sender<Heard>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Driver {
+    async fn run(mut self) {
+        let timer = tokio::time::sleep(std::time::Duration::ZERO);
+        tokio::pin!(timer);
+        self.drain();
+        while !(self.leaving && self.links.is_empty()) {
+            let wake = self.state.poll_timeout(now());
+            // A timer that is early costs one empty turn; re-arming it for every call would cost more.
+            if let Some(wake) = wake
+                && (timer.is_elapsed() || timer.deadline().into_std() > wake)
+            {
+                timer.as_mut().reset(wake.into());
+            }
+            let input = tokio::select! {
+                (id, event) = next_event(&mut self.links) => event.map_or(Input::LinkEnded(id), |event| Input::Link(id, event)),
+                Some(command) = self.commands.recv() => Input::Command(command),
+                Some(release) = self.releases.recv() => Input::Release(release),
+                Some(ran) = self.runs.join_next_with_id() => Input::Ran(ran),
+                () = &mut timer, if wake.is_some() => Input::Timeout,
+            };
+            self.feed(input);
+            self.feed_ready();
+            self.state.end_turn();
+            self.drain();
+        }
+        self.runs.shutdown().await;
+    }
+
+    /// Feeds what is ready already, up to a turn's worth.
+    fn feed_ready(&mut self) {
+        for _ in 0..TURN {
+            let link = self.links.iter_mut().find_map(|(id, link)| Some((*id, link.events.try_recv().ok()?)));
+            if let Some((id, event)) = link {
+                self.feed(Input::Link(id, event));
+            } else if let Ok(release) = self.releases.try_recv() {
+                self.feed(Input::Release(release));
+            } else if let Ok(command) = self.commands.try_recv() {
+                self.feed(Input::Command(command));
+            } else {
+                break;
+            }
+        }
+    }
+
+    fn feed(&mut self, input: Input) {
+        let now = now();
+        match input {
+            Input::Link(id, event) => self.state.handle_link(id, event, now),
+            Input::LinkEnded(id) => {
+                self.state.handle_link(id, LinkEvent::Closed, now);
+                self.links.retain(|(known, _)| *known != id);
+            }
+            Input::Command(command) => self.command(command, now),
+            Input::Release(release) => self.release(release, now),
+            Input::Ran(ended) => self.ran(ended, now),
+            Input::Timeout => self.state.handle_timeout(now),
+        }
+    }
+
+    /// A method has ended, by itself or by a panic; one that panics fails alone.
+    fn ran(&mut self, ended: Result<(task::Id, Result<Option<Value>, Failure>), JoinError>, now: Now) {
+        let (task, result) = match ended {
+            Ok((task, result)) => (task, result),
+            Err(error) => (error.id(), Err(Failure::exception("the method failed unexpectedly"))),
+        };
+        // What it committed before it returned is told before its answer.
+        while let Ok(command) = self.commands.try_recv() {
+            self.command(command, now);
+        }
+        if let Some(run) = self.run_ids.remove(&task) {
+            self.state.handle_ran(run, result, now);
+        }
+    }
+
+    fn command(&mut self, command: Command, now: Now) {
+        match command {
+            Command::Call { id, call, correlation, answer, tickets } => {
+                self.calls.insert(id, answer);
+                self.tickets.insert(id, tickets);
+                self.state.call(id, call, correlation, now);
+            }
+            Command::Subscribe { id, stream, deliveries, missed } => {
+                self.listeners.insert(id, Listener { deliveries, missed });
+                self.state.subscribe(id, stream, fresh(), now);
+            }
+            Command::Emit { namespace, event, args } => self.state.emit(&namespace, &event, args),
+            Command::Commit { namespace, change } => self.state.commit(&namespace, change),
+        }
+    }
+
+    fn release(&mut self, release: Release, now: Now) {
+        match release {
+            Release::Abandon(id) => self.state.abandon(id),
+            Release::Unsubscribe(id) => {
+                self.listeners.remove(&id);
+                self.state.unsubscribe(id, fresh(), now);
+            }
+            Release::Leave => self.leave(),
+        }
+    }
+
+    fn leave(&mut self) {
+        self.leaving = true;
+        self.state.close();
+        self.drain();
+        // A link whose queue is full is not coming back to read it: it is dropped, which ends it.
+        self.links.retain(|(_, link)| link.outbound.try_send(Outbound::Leave).is_ok());
+    }
+
+    fn drain(&mut self) {
+        let now = now();
+        while let Some(send) = self.state.poll_send() {
+            self.send(send, now);
+        }
+        while let Some(event) = self.state.poll_event() {
+            self.event(event);
+        }
+        while let Some(send) = self.state.poll_send() {
+            self.send(send, now);
+        }
+        if std::mem::take(&mut self.network_changed) {
+            let links = self.state.links().map(|(id, link)| (id, link.clone())).collect();
+            self.network.send_replace(Arc::new(Network { links, roster: self.state.roster().clone() }));
+        }
+    }
+
+    fn send(&mut self, send: Send, now: Now) {
+        let (outbound, id) = match send.what {
+            SendWhat::Frame { id, frame, claim } => (Outbound::Frame { id, frame, claim }, Some(id)),
+            SendWhat::Announce(shape) => (Outbound::Announce { shape }, None),
+        };
+        let link = self.links.iter().find(|(known, _)| *known == send.link);
+        let refused = match link.map(|(_, link)| link.outbound.try_send(outbound)) {
+            Some(Ok(())) => return,
+            Some(Err(mpsc::error::TrySendError::Full(_))) => Rejection::Full,
+            Some(Err(mpsc::error::TrySendError::Closed(_))) | None => Rejection::Down,
+        };
+        if let Some(id) = id {
+            self.state.handle_link(send.link, LinkEvent::Rejected { id, why: refused }, now);
+        }
+    }
+
+    fn event(&mut self, event: NodeEvent) {
+        match event {
+            NodeEvent::Resolved(id, outcome) => {
+                if outcome.as_ref().map_or(true, |answered| answered.ticket_expires_ms.is_none()) {
+                    self.tickets.remove(&id);
+                }
+                if let Some(answer) = self.calls.remove(&id) {
+                    // Nobody waits any more: the answer is late, not lost.
+                    let _ = answer.send(outcome);
+                }
+            }
+            NodeEvent::Ticket(id, update) => self.ticket(id, update),
+            NodeEvent::Delivery(id, delivery) => {
+                if let Some(listener) = self.listeners.get(&id) {
+                    listener.deliver(heard(delivery));
+                }
+            }
+            NodeEvent::Run(incoming) => self.start_run(incoming),
+            NodeEvent::NetworkChanged => self.network_changed = true,
+            NodeEvent::Note(note) => log(&note),
+        }
+    }
+
+    fn ticket(&mut self, id: CallId, update: TicketUpdate) {
+        let ends = update.is_final();
+        // Progress that nobody reads falls off; the last place is kept for the end.
+        if let Some(updates) = self.tickets.get(&id)
+            && (ends || updates.capacity() > 1)
+        {
+            // Nobody follows this ticket: its news has nowhere to go.
+            let _ = updates.try_send(update);
+        }
+        if ends {
+            self.tickets.remove(&id);
+        }
+    }
+
+    fn start_run(&mut self, incoming: Incoming) {
+        let run = incoming.run;
+        let Some(service) = self.services.get(&incoming.namespace).cloned() else {
+            return self.state.handle_ran(run, Err(Failure::exception("nothing is behind this namespace")), now());
+        };
+        let task = self.runs.spawn(service.run(self.node.clone(), incoming));
+        self.run_ids.insert(task.id(), run);
+    }
+}
+
+impl Listener {
+    fn deliver(&self, heard: Heard) {
+        if self.deliveries.try_send(heard).is_err() {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The next event of any link; `None` when that link has ended. Waits for ever when there is no link.
+async fn next_event(links: &mut [(LinkId, Link)]) -> (LinkId, Option<LinkEvent>) {
+    poll_fn(|context| {
+        for (id, link) in links.iter_mut() {
+            if let Poll::Ready(event) = link.events.poll_recv(context) {
+                return Poll::Ready((*id, event));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+fn heard(delivery: Delivery) -> Heard {
+    match delivery {
+        Delivery::Attached => Heard::Attached,
+        Delivery::Failed(error) => Heard::Failed(error),
+        Delivery::Event { args, stamp, at_ms } => Heard::Event { args, stamp, at_ms },
+        Delivery::Interrupted => Heard::Interrupted,
+    }
+}
+
+fn log(note: &Note) {
+    match note {
+        Note::Up(link) => tracing::info!(link = link.0, "the link is up"),
+        Note::Down(link, reason) => tracing::warn!(link = link.0, kind = ?reason.kind, "the link is down: {}", reason.detail),
+        Note::LateReply(from) => tracing::debug!(%from, "an answer came late, or to nothing we asked"),
+        Note::ForeignReply { asked, from } => tracing::warn!(%asked, %from, "an answer came from a peer we did not ask"),
+        Note::StrayTicket(from) => tracing::debug!(%from, "a ticket came for no call of ours"),
+        Note::Refused(why) => tracing::debug!("a frame was refused: {why}"),
+        Note::Unwritten(why) => tracing::warn!("an answer or event of ours could not be written: {why}"),
+    }
+}
+
+fn fresh() -> Correlation {
+    Uuid::new_v4().hyphenated().to_string().into()
+}
+
+/// The moment, by both clocks. Tokio's, so that tests may pause it.
+fn now() -> Now {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at: Instant = tokio::time::Instant::now().into_std();
+    Now { at, unix_ms: i64::try_from(unix.as_millis()).unwrap_or(i64::MAX) }
+}

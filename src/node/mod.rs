@@ -1,0 +1,273 @@
+//! Our peer: a pure state machine ([`state`]) under a thin driver, behind a handle that is cheap to clone ([`Node`]).
+//!
+//! ```no_run
+//! # async fn example(node: plantbridge::node::Node) -> Result<(), plantbridge::node::CallError> {
+//! use plantbridge::node::Call;
+//! # let oven = node.name().clone();
+//! let call = Call {
+//!     peer: oven,
+//!     namespace: "oven".into(),
+//!     method: "read".into(),
+//!     args: vec![],
+//!     timeout: Some(std::time::Duration::from_secs(10)),
+//!     idempotency_key: None,
+//! };
+//! let answer = node.call(call).await?;
+//! println!("{:?}", answer.value);
+//! # Ok(())
+//! # }
+//! ```
+
+mod driver;
+mod error;
+mod service;
+pub mod state;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{mpsc, oneshot, watch};
+use uuid::Uuid;
+
+pub use self::{
+    driver::Running,
+    error::{CallError, Certainty, Doubt, NotSent},
+    service::{Service, ServiceFuture},
+    state::{Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, Roster, SNAPSHOT, Seen, Serving, Stream, TicketUpdate},
+};
+use self::{
+    driver::{Command, Release},
+    state::{CallId, SubscriptionId},
+};
+use crate::{
+    link::{Link, LinkId},
+    wire::{PeerName, Stamp, Value},
+};
+
+/// Our peer, as the verbs see it. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Node {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    name: PeerName,
+    commands: mpsc::Sender<Command>,
+    releases: mpsc::UnboundedSender<Release>,
+    network: watch::Receiver<Arc<Network>>,
+    ids: AtomicU64,
+}
+
+/// What is known of the network at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Network {
+    /// How each link is.
+    pub links: Vec<(LinkId, LinkState)>,
+    /// Who is there, ourselves not included.
+    pub roster: Roster,
+}
+
+impl Network {
+    /// Whether any link is up.
+    pub fn is_up(&self) -> bool {
+        self.links.iter().any(|(_, link)| link.down.is_none())
+    }
+
+    /// Whether every link that is up has completed its first sweep of presence, and one is up.
+    pub fn is_settled(&self) -> bool {
+        self.is_up() && self.links.iter().all(|(_, link)| link.down.is_some() || link.settled)
+    }
+}
+
+/// What our peer is when it starts.
+#[derive(Debug)]
+pub struct Identity {
+    /// Its name.
+    pub name: PeerName,
+    /// What it says of itself as a whole.
+    pub serving: Serving,
+    /// What it serves from the start.
+    pub exposed: Vec<(Exposed, Arc<dyn Service>)>,
+}
+
+/// An answer, with the later ones a deferred method sends.
+#[derive(Debug)]
+pub struct Answer {
+    /// What the method returned; `None` is "nothing".
+    pub value: Option<Value>,
+    /// The receipt of a deferred method.
+    pub ticket: Option<TicketHandle>,
+}
+
+/// A deferred answer on its way.
+#[derive(Debug)]
+pub struct TicketHandle {
+    /// The correlation of the call, which names the ticket.
+    pub id: String,
+    /// When it lapses, in milliseconds since the Unix epoch.
+    pub expires_ms: i64,
+    /// What becomes of it.
+    pub updates: mpsc::Receiver<TicketUpdate>,
+}
+
+/// What a listener hears.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    /// The peer confirmed that it has the subscription.
+    Attached,
+    /// The peer would not have it, or could not be asked.
+    Failed(CallError),
+    /// It emitted.
+    Event {
+        /// What it emitted.
+        args: Vec<Value>,
+        /// The count, where the peer counts.
+        stamp: Option<Stamp>,
+        /// When it arrived here, in milliseconds since the Unix epoch.
+        at_ms: i64,
+    },
+    /// Link or peer went away: what it emits until the next [`Heard::Attached`] is not heard.
+    Interrupted,
+    /// The listener was too slow: so many deliveries fell off.
+    Missed(u64),
+}
+
+/// A subscription. Dropping it ends it.
+#[derive(Debug)]
+pub struct Subscription {
+    id: SubscriptionId,
+    heard: mpsc::Receiver<Heard>,
+    missed: Arc<AtomicU64>,
+    releases: mpsc::UnboundedSender<Release>,
+}
+
+impl Subscription {
+    /// What is heard next. `None` when the node has left the network.
+    pub async fn next(&mut self) -> Option<Heard> {
+        if let Ok(heard) = self.heard.try_recv() {
+            return Some(heard);
+        }
+        match self.missed.swap(0, Ordering::Relaxed) {
+            0 => self.heard.recv().await,
+            missed => Some(Heard::Missed(missed)),
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        // A driver that is gone has nothing left to release.
+        let _ = self.releases.send(Release::Unsubscribe(self.id));
+    }
+}
+
+/// Tells the driver that a caller no longer waits, unless the answer came.
+struct Waiting<'a> {
+    id: CallId,
+    shared: &'a Shared,
+    armed: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            let _ = self.shared.releases.send(Release::Abandon(self.id));
+        }
+    }
+}
+
+/// How many deliveries wait for a listener before they fall off.
+const LISTENER_QUEUE: usize = 1024;
+/// How many updates of a ticket wait for whoever follows it.
+const TICKET_QUEUE: usize = 64;
+
+impl Node {
+    /// Starts the driver over these links. The second value ends when the node has left.
+    pub fn start(identity: Identity, links: Vec<Link>) -> (Self, Running) {
+        driver::start(identity, links)
+    }
+
+    /// Our own name.
+    pub fn name(&self) -> &PeerName {
+        &self.shared.name
+    }
+
+    /// What is known of the network now.
+    pub fn network(&self) -> Arc<Network> {
+        self.shared.network.borrow().clone()
+    }
+
+    /// Waits until `done` holds for the network, at most `bound`; gives what is known then.
+    pub async fn network_when(&self, bound: Duration, done: impl Fn(&Network) -> bool) -> Arc<Network> {
+        let mut watched = self.shared.network.clone();
+        // Out of time, or the node is gone: what is known is the answer either way.
+        let _ = tokio::time::timeout(bound, watched.wait_for(|network| done(network))).await;
+        self.network()
+    }
+
+    /// Makes a call and waits for its answer. Dropping the future stops the waiting and nothing else.
+    pub async fn call(&self, call: Call) -> Result<Answer, CallError> {
+        let id = CallId(self.next_id());
+        let correlation = Uuid::new_v4().hyphenated().to_string();
+        let (answer, answered) = oneshot::channel();
+        let (tickets, updates) = mpsc::channel(TICKET_QUEUE);
+        let ticket = correlation.clone();
+        let command = Command::Call { id, call, correlation: correlation.into(), answer, tickets };
+        self.shared.commands.try_send(command).map_err(not_taken)?;
+        let mut waiting = Waiting { id, shared: &self.shared, armed: true };
+        let outcome = answered.await;
+        waiting.armed = false;
+        let answer = outcome.unwrap_or(Err(CallError::UnknownOutcome(Doubt::Closing)))?;
+        let ticket = answer.ticket_expires_ms.map(|expires_ms| TicketHandle { id: ticket, expires_ms, updates });
+        Ok(Answer { value: answer.value, ticket })
+    }
+
+    /// Listens to an event of a peer, or to a component's `$snapshot`. The first thing heard of the attempt is
+    /// [`Heard::Attached`] or [`Heard::Failed`]; an event may overtake it.
+    pub fn subscribe(&self, stream: Stream) -> Result<Subscription, CallError> {
+        let id = SubscriptionId(self.next_id());
+        let (deliveries, heard) = mpsc::channel(LISTENER_QUEUE);
+        let missed = Arc::new(AtomicU64::new(0));
+        let command = Command::Subscribe { id, stream, deliveries, missed: missed.clone() };
+        self.shared.commands.try_send(command).map_err(not_taken)?;
+        Ok(Subscription { id, heard, missed, releases: self.shared.releases.clone() })
+    }
+
+    /// Emits an event of ours.
+    pub async fn emit(&self, namespace: &str, event: &str, args: Vec<Value>) {
+        let command = Command::Emit { namespace: namespace.into(), event: event.into(), args };
+        // A driver that is gone has nobody to emit to.
+        let _ = self.shared.commands.send(command).await;
+    }
+
+    /// Changes a component of ours. Changes made before a method returns are told before its answer.
+    pub async fn commit(&self, namespace: &str, change: Commit) {
+        let _ = self.shared.commands.send(Command::Commit { namespace: namespace.into(), change }).await;
+    }
+
+    /// Leaves the network: what waits is resolved, the departure is announced, links are flushed and closed. Await
+    /// [`Running`] for the end of it.
+    pub fn leave(&self) {
+        let _ = self.shared.releases.send(Release::Leave);
+    }
+
+    fn next_id(&self) -> u64 {
+        self.shared.ids.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// A command the driver would not take.
+fn not_taken(error: mpsc::error::TrySendError<Command>) -> CallError {
+    CallError::NotSent(match error {
+        mpsc::error::TrySendError::Full(_) => NotSent::TooManyCalls { limit: driver::COMMAND_QUEUE },
+        mpsc::error::TrySendError::Closed(_) => NotSent::Closing,
+    })
+}

@@ -1,0 +1,64 @@
+//! How our links are, and which of them leads to a peer.
+
+use std::collections::BTreeMap;
+
+use super::Seen;
+use crate::link::{DownKind, DownReason, LinkId};
+
+/// One link, as the node sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkState {
+    /// Why it is down; `None` while it is up.
+    pub down: Option<DownReason>,
+    /// Whether the sweep of presence of this connection is complete (W-042).
+    pub settled: bool,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Links {
+    links: BTreeMap<LinkId, LinkState>,
+}
+
+impl Links {
+    pub(super) fn new(ids: impl IntoIterator<Item = LinkId>) -> Self {
+        let joining = || DownReason { kind: DownKind::Joining, detail: "still joining the network".into() };
+        let fresh = |id| (id, LinkState { down: Some(joining()), settled: false });
+        Self { links: ids.into_iter().map(fresh).collect() }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (LinkId, &LinkState)> {
+        self.links.iter().map(|(id, state)| (*id, state))
+    }
+
+    pub(super) fn up(&mut self, link: LinkId) {
+        if let Some(state) = self.links.get_mut(&link) {
+            state.down = None;
+            state.settled = false;
+        }
+    }
+
+    /// Marks it down. True when it was up until now.
+    pub(super) fn down(&mut self, link: LinkId, reason: DownReason) -> bool {
+        self.links.get_mut(&link).is_some_and(|state| state.down.replace(reason).is_none())
+    }
+
+    pub(super) fn settled(&mut self, link: LinkId) {
+        if let Some(state) = self.links.get_mut(&link) {
+            state.settled = true;
+        }
+    }
+
+    pub(super) fn any_up(&self) -> bool {
+        self.links.values().any(|state| state.down.is_none())
+    }
+
+    /// The link to use for a peer: the first up one it was seen on; for a peer never seen, the first that is up.
+    pub(super) fn route(&self, seen: Option<&Seen>) -> Option<LinkId> {
+        let up = |id: &LinkId| self.links.get(id).is_some_and(|state| state.down.is_none());
+        match seen {
+            Some(seen) => seen.links.iter().copied().find(up),
+            None => self.links.keys().copied().find(up),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Who is on the network, and over which links: a peer is gone when it is gone from every link.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::{link::LinkId, wire::PeerName};
+
+/// The peers we know of. Bounded: beyond 10 000 the one seen longest ago is forgotten.
+#[derive(Clone, Debug, Default)]
+pub struct Roster {
+    peers: HashMap<PeerName, Seen>,
+    forgotten: u64,
+}
+
+/// What is known of one peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The links it is reachable over, lowest first; never empty.
+    pub links: Vec<LinkId>,
+    /// The shape of its surface as it last announced it.
+    pub shape: Option<Arc<str>>,
+    /// Whether it announced itself; one that only sent a frame is routable and no more.
+    pub announced: bool,
+    /// When it was first seen in this stay, in milliseconds since the Unix epoch.
+    pub since_ms: i64,
+}
+
+/// What an announcement changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It was not there before.
+    Arrived,
+    /// It was there, with another shape.
+    Reshaped,
+    /// Nothing.
+    Repeated,
+}
+
+/// How many peers are remembered (wire.md 2).
+pub(super) const CAPACITY: usize = 10_000;
+
+impl Roster {
+    /// What is known of `peer`.
+    pub fn get(&self, peer: &PeerName) -> Option<&Seen> {
+        self.peers.get(peer)
+    }
+
+    /// Everybody, in no order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&PeerName, &Seen)> {
+        self.peers.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Whether nobody is there.
+    pub fn is_empty(&self) -> bool {
+        self.peers.is_empty()
+    }
+
+    /// How many were forgotten because too many were there.
+    pub const fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// `peer` announced itself on `link`.
+    pub(super) fn online(&mut self, peer: PeerName, link: LinkId, shape: Option<String>, now_ms: i64) -> Change {
+        let shape: Option<Arc<str>> = shape.map(Into::into);
+        if let Some(seen) = self.peers.get_mut(&peer) {
+            let arrived = !seen.announced;
+            add_link(&mut seen.links, link);
+            seen.announced = true;
+            let reshaped = seen.shape != shape;
+            seen.shape = shape;
+            return match (arrived, reshaped) {
+                (true, _) => Change::Arrived,
+                (false, true) => Change::Reshaped,
+                (false, false) => Change::Repeated,
+            };
+        }
+        self.add(peer, Seen { links: vec![link], shape, announced: true, since_ms: now_ms });
+        Change::Arrived
+    }
+
+    /// A frame came from `peer` over `link`: it is routable, without having announced itself.
+    pub(super) fn heard(&mut self, peer: &PeerName, link: LinkId, now_ms: i64) -> bool {
+        if let Some(seen) = self.peers.get_mut(peer) {
+            return add_link(&mut seen.links, link);
+        }
+        self.add(peer.clone(), Seen { links: vec![link], shape: None, announced: false, since_ms: now_ms });
+        true
+    }
+
+    /// `peer` left `link`. True when it is gone altogether.
+    pub(super) fn offline(&mut self, peer: &PeerName, link: LinkId) -> bool {
+        let Some(seen) = self.peers.get_mut(peer) else { return false };
+        seen.links.retain(|known| *known != link);
+        let gone = seen.links.is_empty();
+        if gone {
+            self.peers.remove(peer);
+        }
+        gone
+    }
+
+    /// `link` starts afresh: what was known through it is void (W-041). Gives those that are gone altogether.
+    pub(super) fn forget_link(&mut self, link: LinkId) -> Vec<PeerName> {
+        let mut gone = Vec::new();
+        self.peers.retain(|peer, seen| {
+            seen.links.retain(|known| *known != link);
+            if seen.links.is_empty() {
+                gone.push(peer.clone());
+            }
+            !seen.links.is_empty()
+        });
+        gone
+    }
+
+    fn add(&mut self, peer: PeerName, seen: Seen) {
+        if self.peers.len() >= CAPACITY {
+            let oldest = self.peers.iter().min_by_key(|(_, seen)| (seen.announced, seen.since_ms));
+            if let Some(name) = oldest.map(|(name, _)| name.clone()) {
+                self.peers.remove(&name);
+                self.forgotten += 1;
+            }
+        }
+        self.peers.insert(peer, seen);
+    }
+}
+
+/// Adds `link`, keeping the order; true when it was not there.
+fn add_link(links: &mut Vec<LinkId>, link: LinkId) -> bool {
+    match links.binary_search(&link) {
+        Ok(_) => false,
+        Err(at) => {
+            links.insert(at, link);
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: LinkId = LinkId(0);
+    const B: LinkId = LinkId(1);
+
+    fn name(text: &str) -> PeerName {
+        crate::node::testing::name(text)
+    }
+
+    #[test]
+    fn a_departure_on_one_link_leaves_the_peer_on_the_other() {
+        let mut roster = Roster::default();
+        roster.online(name("oven"), A, None, 1);
+        roster.online(name("oven"), B, None, 2);
+        assert!(!roster.offline(&name("oven"), A));
+        assert_eq!(roster.get(&name("oven")).unwrap().links, [B]);
+        assert!(roster.offline(&name("oven"), B));
+        assert!(roster.is_empty());
+    }
+
+    #[test]
+    fn w041_a_link_that_starts_afresh_voids_what_was_known_through_it() {
+        let mut roster = Roster::default();
+        roster.online(name("both"), A, None, 1);
+        roster.online(name("both"), B, None, 1);
+        roster.online(name("only"), A, None, 1);
+        assert_eq!(roster.forget_link(A), [name("only")]);
+        assert_eq!(roster.len(), 1);
+    }
+
+    #[test]
+    fn presence_repeats_and_reshapes_are_told_apart() {
+        let mut roster = Roster::default();
+        assert_eq!(roster.online(name("p"), A, None, 1), Change::Arrived);
+        assert_eq!(roster.online(name("p"), A, None, 1), Change::Repeated);
+        assert_eq!(roster.online(name("p"), A, Some("x".into()), 1), Change::Reshaped);
+        assert!(roster.heard(&name("quiet"), A, 1));
+        assert!(!roster.get(&name("quiet")).unwrap().announced);
+        assert_eq!(roster.online(name("quiet"), A, None, 1), Change::Arrived);
+    }
+
+    #[test]
+    fn the_roster_is_bounded_and_says_what_it_forgot() {
+        let mut roster = Roster::default();
+        for n in 0..CAPACITY + 5 {
+            roster.online(name(&format!("p{n}")), A, None, i64::try_from(n).unwrap());
+        }
+        assert_eq!(roster.len(), CAPACITY);
+        assert_eq!(roster.forgotten(), 5);
+        assert!(roster.get(&name("p0")).is_none());
+    }
+}

@@ -1,0 +1,279 @@
+//! The responder: what a request meets, in the order of wire.md 5.1, and what our subscribers are told.
+
+mod authority;
+mod dispatch;
+mod introspection;
+mod streams;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::{
+    Now, Outputs,
+    component::{Commit, Component},
+    counters::Counters,
+    repeats::{Command, Repeats},
+};
+use crate::{
+    contract::{Contract, ServedNamespace, Types, introspection},
+    link::LinkId,
+    wire::{
+        Correlation, Frame, Map, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value, frame::Answer,
+    },
+};
+use streams::Streams;
+
+/// What our description says of us as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct Serving {
+    /// The version of the whole contract.
+    pub version: Option<String>,
+    /// Named types of every namespace.
+    pub types: Types,
+    /// The same as written, for the description.
+    pub types_entry: Map,
+    /// Whether `msgrpc` is served: it is how a model finds out what we are.
+    pub introspection: bool,
+}
+
+/// A namespace to serve.
+#[derive(Clone, Debug)]
+pub struct Exposed {
+    /// Its name.
+    pub name: String,
+    /// What it declares: methods, events, capabilities, component types.
+    pub surface: ServedNamespace,
+    /// Whether arguments are checked against what is declared.
+    pub validate: bool,
+    /// The first props and state of a component.
+    pub component: Option<(Map, Map)>,
+    /// How many commands may wait for the one that runs.
+    pub mailbox: usize,
+    /// Whether a method that sets any path is accepted (S-088).
+    pub path_writes: bool,
+}
+
+/// How many commands wait for one namespace unless its host says otherwise (wire.md 2).
+pub const MAILBOX: usize = 100;
+/// How many methods may run at once, all namespaces together.
+const MAX_RUNNING: usize = 1000;
+
+/// Names one run of a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RunId(u64);
+
+/// A call that passed every check and is to be run now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incoming {
+    /// What to report with.
+    pub run: RunId,
+    /// Who calls.
+    pub caller: PeerName,
+    /// The namespace.
+    pub namespace: String,
+    /// The method.
+    pub method: String,
+    /// Its arguments.
+    pub args: Vec<Value>,
+}
+
+/// How a method fails: with a code of its own choosing, of those a method may choose (wire.md 5.7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The code; one that a method may not choose is answered as `Exception` (S-013).
+    pub code: String,
+    /// The text.
+    pub message: String,
+}
+
+impl Failure {
+    /// The method failed.
+    pub fn exception(message: impl Into<String>) -> Self {
+        Self { code: "Exception".into(), message: message.into() }
+    }
+
+    /// The method failed, with this code.
+    pub fn coded(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+}
+
+/// The codes a method may choose.
+const METHOD_CODES: [&str; 9] = [
+    "Unauthorized",
+    "Forbidden",
+    "InvalidParams",
+    "IncompatibleVersion",
+    "ClassNotFound",
+    "MethodNotFound",
+    "TransportError",
+    "Timeout",
+    "UnknownOutcome",
+];
+
+/// Everything we serve.
+#[derive(Debug)]
+pub(super) struct Server {
+    me: PeerName,
+    serving: Serving,
+    /// The contract of `msgrpc`, read once.
+    introspection: Contract,
+    namespaces: BTreeMap<String, Served>,
+    streams: Streams,
+    counters: Counters,
+    repeats: Repeats,
+    running: HashMap<RunId, Accepted>,
+    next_run: u64,
+    next_frame: u64,
+}
+
+/// One namespace, as it stands.
+#[derive(Debug)]
+struct Served {
+    exposed: Exposed,
+    component: Option<Component>,
+    /// The command that runs; others of this namespace wait.
+    busy: Option<RunId>,
+    waiting: VecDeque<Accepted>,
+}
+
+/// A request that was accepted: it runs, or waits to.
+#[derive(Debug)]
+struct Accepted {
+    link: LinkId,
+    source: PeerName,
+    request: Request,
+    arrived: Now,
+    /// What remembers a keyed command, if this is one.
+    command: Option<Command>,
+}
+
+/// Ids of frames that no rejection resolves; they only have to differ from those of calls.
+const FRAMES: u64 = 3 << 62;
+
+impl Server {
+    pub(super) fn new(me: PeerName, epoch: String) -> Self {
+        Self {
+            me,
+            serving: Serving::default(),
+            introspection: introspection(),
+            namespaces: BTreeMap::new(),
+            streams: Streams::default(),
+            counters: Counters::new(epoch),
+            repeats: Repeats::default(),
+            running: HashMap::new(),
+            next_run: 0,
+            next_frame: FRAMES,
+        }
+    }
+
+    pub(super) fn epoch(&self) -> &str {
+        self.counters.epoch()
+    }
+
+    pub(super) fn serve(&mut self, serving: Serving) {
+        self.serving = serving;
+    }
+
+    /// Stands a namespace up, in place of one of that name.
+    pub(super) fn expose(&mut self, exposed: Exposed, instance: String, now: Now) {
+        for declared in &exposed.surface.events {
+            self.counters.declare(&exposed.name, &declared.name, now.unix_ms);
+        }
+        let component = exposed.component.clone().map(|(props, state)| Component::new(instance, props, state));
+        let name = exposed.name.clone();
+        let served = Served { exposed, component, busy: None, waiting: VecDeque::new() };
+        self.namespaces.insert(name, served);
+    }
+
+    /// Takes a namespace down: what waits for it certainly did not run, and its subscribers are told.
+    pub(super) fn withdraw(&mut self, namespace: &str, out: &mut Outputs) {
+        let Some(served) = self.namespaces.remove(namespace) else { return };
+        for waiting in served.waiting {
+            let text = retired(&waiting.request);
+            self.refuse(&waiting.source.clone(), waiting.link, &waiting.request, "OwnershipChanged", text, out);
+        }
+        for (subscriber, link) in self.streams.withdraw(namespace) {
+            let mut told = Map::new();
+            told.insert("namespace", namespace);
+            told.insert("generation", 0);
+            self.send_event(&subscriber, link, namespace, "$retired", vec![told.into()], None, out);
+        }
+    }
+
+    pub(super) fn commit(&mut self, namespace: &str, change: Commit) {
+        if let Some(component) = self.namespaces.get_mut(namespace).and_then(|served| served.component.as_mut()) {
+            component.commit(change);
+        }
+    }
+
+    /// A peer is gone: it no longer listens (W-068).
+    pub(super) fn peer_gone(&mut self, peer: &PeerName) {
+        self.streams.peer_gone(peer);
+    }
+
+    /// A request on somebody else's topic: we carry nobody (wire.md 10.6).
+    pub(super) fn no_route(
+        &mut self,
+        link: LinkId,
+        source: &PeerName,
+        target: &PeerName,
+        request: Request,
+        out: &mut Outputs,
+    ) {
+        let text = format!("{}: no route to '{target}'", self.me);
+        let error = RemoteError { code: "TransportError".into(), name: ERROR_NAME.into(), message: text };
+        self.send_reply(source, link, request.correlation, request.reply, Answer::Error(error), out);
+    }
+}
+
+// Answers.
+impl Server {
+    /// Answers a request, and remembers the answer for one that is delivered again.
+    fn answer(&mut self, source: &PeerName, link: LinkId, request: &Request, answer: Answer, out: &mut Outputs) {
+        self.repeats.answered(source, &request.correlation, request.reply.clone(), answer.clone());
+        self.send_reply(source, link, request.correlation.clone(), request.reply.clone(), answer, out);
+    }
+
+    fn refuse(
+        &mut self,
+        source: &PeerName,
+        link: LinkId,
+        request: &Request,
+        code: &str,
+        message: impl Into<String>,
+        out: &mut Outputs,
+    ) {
+        let error = RemoteError { code: code.into(), name: ERROR_NAME.into(), message: message.into() };
+        self.answer(source, link, request, Answer::Error(error), out);
+    }
+
+    fn send_reply(
+        &mut self,
+        to: &PeerName,
+        link: LinkId,
+        correlation: Correlation,
+        route: ReplyRoute,
+        answer: Answer,
+        out: &mut Outputs,
+    ) {
+        let reply = Reply { correlation, route, answer };
+        let frame = Frame { source: self.me.clone(), target: to.clone(), message: Message::Reply(reply) };
+        let id = self.frame_id();
+        out.frame(link, id, frame);
+    }
+
+    fn frame_id(&mut self) -> u64 {
+        self.next_frame += 1;
+        self.next_frame
+    }
+}
+
+/// The class every error of a dispatcher carries (wire.md 5.7).
+const ERROR_NAME: &str = "RpcError";
+
+fn retired(request: &Request) -> String {
+    format!(
+        "{}.{} was queued against an instance that has since been retired, so it certainly did not run",
+        request.path, request.method
+    )
+}

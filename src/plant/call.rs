@@ -1,0 +1,260 @@
+//! Calling a method: found in the peer's description, checked against it, permitted, sent once.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{Plant, PlantError, Principal, Target, descriptions::is_fake, gate::Action, nearest};
+use crate::{
+    contract::{ArgumentFault, Description, Effect, Method, Namespace, Semantics, TypeNode, Types, signature, validate},
+    node::{Answer, Call},
+    wire::{Map, PeerName, Value},
+};
+
+/// A call somebody wants made.
+#[derive(Clone, Debug)]
+pub struct CallRequest {
+    /// Whom.
+    pub peer: String,
+    /// Which namespace.
+    pub namespace: String,
+    /// Which method.
+    pub method: String,
+    /// With what.
+    pub arguments: Arguments,
+    /// How long the answer is awaited; `None`: as long as this process usually does.
+    pub timeout: Option<Duration>,
+    /// How long the peer is awaited, if it is not there.
+    pub wait: Duration,
+    /// Names the command; one is made for a command that must not be repeated.
+    pub idempotency_key: Option<String>,
+}
+
+/// The arguments of a call.
+#[derive(Clone, Debug)]
+pub enum Arguments {
+    /// By position.
+    Positional(Vec<Value>),
+    /// By the names the peer gives its parameters.
+    Named(Map),
+}
+
+/// A call that was answered.
+#[derive(Clone, Debug)]
+pub struct Called {
+    /// What was called.
+    pub target: Target,
+    /// What the method returned; `None` is "nothing".
+    pub value: Option<Value>,
+    /// How long it took.
+    pub took: Duration,
+    /// What is declared about a repeat.
+    pub semantics: Option<Semantics>,
+    /// The effect that was enforced.
+    pub effect: Effect,
+    /// Whether the arguments were checked against the peer's description before they left.
+    pub checked: bool,
+    /// The key it carried.
+    pub idempotency_key: Option<String>,
+    /// The receipt of a deferred method.
+    pub receipt: Option<Receipt>,
+    /// Whether the answer came from a peer that says it is a fake.
+    pub fake: bool,
+}
+
+/// A receipt: the answer follows later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Names it.
+    pub id: String,
+    /// When it lapses, in milliseconds since the Unix epoch.
+    pub expires_ms: i64,
+}
+
+/// What is to be called, once it was found and checked.
+struct Checked {
+    target: Target,
+    args: Vec<Value>,
+    semantics: Option<Semantics>,
+    effect: Effect,
+    checked: bool,
+    fake: bool,
+}
+
+impl Plant {
+    /// Calls a method and gives what it returned.
+    pub async fn call(&self, principal: &Principal, request: CallRequest) -> Result<Called, PlantError> {
+        let (peer, _) = self.reach(&request.peer, request.wait).await?;
+        let description = self.description_if_any(&peer).await?;
+        let timeout = request.timeout.unwrap_or(self.settings().call_timeout);
+        let key = request.idempotency_key.clone();
+        let checked = check(peer, request, description.as_ref())?;
+        self.send(principal, checked, timeout, key).await
+    }
+
+    /// Sends what was found and checked, if it is permitted. Every verb that can change a plant comes through here.
+    async fn send(
+        &self,
+        principal: &Principal,
+        checked: Checked,
+        timeout: Duration,
+        key: Option<String>,
+    ) -> Result<Called, PlantError> {
+        let Checked { target, args, semantics, effect, checked, fake } = checked;
+        self.permit(principal, &Action { target: target.clone(), semantics, effect })?;
+        let made = || Uuid::new_v4().hyphenated().to_string();
+        let idempotency_key =
+            key.or_else(|| (semantics == Some(Semantics::NonRepeatableCommand)).then(made));
+        let call = Call {
+            peer: target.peer.clone(),
+            namespace: target.namespace.clone(),
+            method: target.method.clone(),
+            args,
+            timeout: Some(timeout),
+            idempotency_key: idempotency_key.clone(),
+        };
+        let started = Instant::now();
+        match self.node().call(call).await {
+            Ok(Answer { value, ticket }) => Ok(Called {
+                target,
+                value,
+                took: started.elapsed(),
+                semantics,
+                effect,
+                checked,
+                idempotency_key,
+                receipt: ticket.map(|ticket| Receipt { id: ticket.id, expires_ms: ticket.expires_ms }),
+                fake,
+            }),
+            Err(error) => {
+                let observes = effect == Effect::Observe;
+                Err(PlantError::Call { target, semantics, observes, idempotency_key, error })
+            }
+        }
+    }
+}
+
+/// Finds what is to be called in the peer's description and checks the arguments against it. A peer that says nothing of
+/// itself is called unchecked, and that counts as operating it.
+fn check(peer: PeerName, request: CallRequest, description: Option<&Arc<Description>>) -> Result<Checked, PlantError> {
+    let target = Target { peer, namespace: request.namespace, method: request.method };
+    let Some(description) = description else {
+        let args = positional(&target, request.arguments, None)?;
+        let (semantics, effect) = (None, Effect::Operate);
+        return Ok(Checked { target, args, semantics, effect, checked: false, fake: false });
+    };
+    let namespace = find_namespace(description, &target.peer, &target.namespace)?;
+    let fake = is_fake(description);
+    let Some(method) = namespace.method(&target.method) else {
+        return built_in(target, request.arguments, namespace, fake);
+    };
+    let args = positional(&target, request.arguments, Some(method))?;
+    let checked = method.params.is_some();
+    arguments(&target, method, &description.types, &args)?;
+    let (semantics, effect) = (method.semantics, method.effect());
+    Ok(Checked { target, args, semantics, effect, checked, fake })
+}
+
+/// The built-ins of a component count as described; everything else that is not in the description is refused here.
+fn built_in(
+    target: Target,
+    arguments: Arguments,
+    namespace: &Namespace,
+    fake: bool,
+) -> Result<Checked, PlantError> {
+    let component = namespace.component.is_some();
+    let (semantics, effect) = match target.method.as_str() {
+        "$acquire" | "$release" if component => (None, Effect::Operate),
+        "$data" if component => (Some(Semantics::Query), Effect::Observe),
+        name => {
+            return Err(PlantError::UnknownMethod {
+                alternatives: nearest(name, namespace.methods.iter().map(|method| method.name.as_str())),
+                hint: hint(name),
+                peer: target.peer,
+                namespace: target.namespace,
+                method: target.method,
+            });
+        }
+    };
+    let args = positional(&target, arguments, None)?;
+    Ok(Checked { target, args, semantics, effect, checked: false, fake })
+}
+
+fn hint(method: &str) -> &'static str {
+    match method {
+        "on" | "off" | "removeListener" | "once" | "addListener" => {
+            "; subscriptions are not called: read_state looks at a component once"
+        }
+        _ => "",
+    }
+}
+
+/// The namespace of this name, or what there is instead.
+pub(super) fn find_namespace<'a>(
+    description: &'a Description,
+    peer: &PeerName,
+    namespace: &str,
+) -> Result<&'a Namespace, PlantError> {
+    description.namespace(namespace).ok_or_else(|| PlantError::UnknownNamespace {
+        peer: peer.clone(),
+        namespace: namespace.into(),
+        alternatives: nearest(namespace, description.namespaces.iter().map(|known| known.name.as_str())),
+    })
+}
+
+/// Puts named arguments in the order of the parameters.
+fn positional(target: &Target, arguments: Arguments, method: Option<&Method>) -> Result<Vec<Value>, PlantError> {
+    let named = match arguments {
+        Arguments::Positional(args) => return Ok(args),
+        Arguments::Named(named) => named,
+    };
+    let names = method.map(|method| method.param_names.as_slice()).unwrap_or_default();
+    if names.is_empty() && !named.is_empty() {
+        return Err(PlantError::BadArgument {
+            argument: "/named_args".into(),
+            expected: "positional arguments in `args`".into(),
+            problem: format!("{target} does not say how its parameters are called"),
+        });
+    }
+    if let Some((unknown, _)) = named.iter().find(|(name, _)| !names.iter().any(|known| known == name)) {
+        return Err(PlantError::BadArgument {
+            argument: format!("/named_args/{}", pointer_token(unknown)),
+            expected: format!("one of {}", names.join(", ")),
+            problem: format!("{target} has no parameter '{unknown}'"),
+        });
+    }
+    let given = names.iter().rposition(|name| named.get(name).is_some()).map_or(0, |last| last + 1);
+    let value = |name: &String| named.get(name).cloned().unwrap_or(Value::Null);
+    let mut args = Vec::with_capacity(given);
+    for (at, name) in names.iter().take(given).enumerate() {
+        let optional = method.and_then(|method| method.params.as_ref()?.get(at)).is_none_or(TypeNode::is_optional);
+        if named.get(name).is_none() && !optional {
+            return Err(PlantError::BadArgument {
+                argument: format!("/named_args/{}", pointer_token(name)),
+                expected: "a value".into(),
+                problem: format!("{target} requires '{name}'"),
+            });
+        }
+        args.push(value(name));
+    }
+    Ok(args)
+}
+
+/// Checks arguments as the peer would.
+fn arguments(target: &Target, method: &Method, types: &Types, args: &[Value]) -> Result<(), PlantError> {
+    match validate::before_sending(args, method, types) {
+        Ok(()) => Ok(()),
+        Err(ArgumentFault { argument, text }) => Err(PlantError::InvalidParams {
+            target: target.clone(),
+            argument: argument.map_or_else(|| "/args".into(), |at| format!("/args/{at}")),
+            problem: text,
+            signature: signature::line(method),
+        }),
+    }
+}
+
+/// A name as one token of a JSON Pointer.
+fn pointer_token(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,156 @@
+//! What peers say of themselves, remembered for as long as it is likely to be true (semantics.md 2.3): half a minute,
+//! less when the peer announces another shape.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{PeerKind, Plant, PlantError};
+use crate::{
+    contract::Description,
+    node::{Call, CallError, NotSent},
+    wire::PeerName,
+};
+
+/// How long a description serves.
+const FRESH: Duration = Duration::from_secs(30);
+/// How many peers are remembered; of a plant with more, the ones asked longest ago are asked again.
+const CAPACITY: usize = 256;
+/// How long a call that only wants to check itself waits for a description before it goes out unchecked.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is remembered. The lock on one peer's slot is held while it is asked, so that many callers ask once.
+#[derive(Debug, Default)]
+pub(super) struct Descriptions {
+    slots: Mutex<HashMap<PeerName, Arc<Slot>>>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    asked: tokio::sync::Mutex<()>,
+    known: Mutex<Option<Known>>,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    shape: Option<Arc<str>>,
+    since: Instant,
+    /// Why there is none is remembered as well: a minimal device is asked once, not before every call.
+    said: Result<Arc<Description>, String>,
+}
+
+impl Descriptions {
+    /// What a peer is, from what it said last.
+    pub(super) fn kind(&self, peer: &PeerName) -> PeerKind {
+        let slot = self.slots().get(peer).cloned();
+        let known = slot.and_then(|slot| slot.known());
+        match known.map(|known| known.said) {
+            Some(Ok(description)) if is_fake(&description) => PeerKind::Fake,
+            Some(Ok(_)) => PeerKind::Device,
+            Some(Err(_)) | None => PeerKind::Unknown,
+        }
+    }
+
+    /// Forgets what a peer said.
+    pub(super) fn forget(&self, peer: &PeerName) {
+        self.slots().remove(peer);
+    }
+
+    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<PeerName, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slot(&self, peer: &PeerName) -> Arc<Slot> {
+        let mut slots = self.slots();
+        if let Some(slot) = slots.get(peer) {
+            return slot.clone();
+        }
+        if slots.len() >= CAPACITY {
+            let oldest = slots.iter().min_by_key(|(_, slot)| slot.known().map(|known| known.since));
+            if let Some(name) = oldest.map(|(name, _)| name.clone()) {
+                slots.remove(&name);
+            }
+        }
+        slots.entry(peer.clone()).or_default().clone()
+    }
+}
+
+impl Slot {
+    fn known(&self) -> Option<Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn fresh(&self, shape: Option<&Arc<str>>) -> Option<Result<Arc<Description>, String>> {
+        let known = self.known()?;
+        (known.since.elapsed() < FRESH && known.shape.as_ref() == shape).then_some(known.said)
+    }
+
+    fn remember(&self, known: Known) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+    }
+}
+
+impl Plant {
+    /// What a peer says of itself, from memory where that is fresh.
+    pub(super) async fn description(&self, peer: &PeerName, timeout: Duration) -> Result<Arc<Description>, PlantError> {
+        self.description_or_why(peer, timeout)
+            .await?
+            .map_err(|why| PlantError::Undescribed { peer: peer.clone(), why })
+    }
+
+    /// The same for a verb that can do without: `None` when the peer says nothing of itself.
+    pub(super) async fn description_if_any(&self, peer: &PeerName) -> Result<Option<Arc<Description>>, PlantError> {
+        let patience = PATIENCE.min(self.settings().call_timeout);
+        Ok(self.description_or_why(peer, patience).await?.ok())
+    }
+
+    async fn description_or_why(
+        &self,
+        peer: &PeerName,
+        timeout: Duration,
+    ) -> Result<Result<Arc<Description>, String>, PlantError> {
+        let slot = self.shared.descriptions.slot(peer);
+        let shape = || self.node().network().roster.get(peer).and_then(|seen| seen.shape.clone());
+        if let Some(said) = slot.fresh(shape().as_ref()) {
+            return Ok(said);
+        }
+        let _asking = slot.asked.lock().await;
+        // S-022: the shape is noted before asking, so that a change on the way makes the next look ask again.
+        let shape = shape();
+        if let Some(said) = slot.fresh(shape.as_ref()) {
+            return Ok(said);
+        }
+        let said = match self.ask(peer, timeout).await {
+            Ok(said) => said,
+            Err(CallError::NotSent(NotSent::LinkDown)) => {
+                return Err(super::unavailable(&self.node().network()));
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        slot.remember(Known { shape, since: Instant::now(), said: said.clone() });
+        Ok(said)
+    }
+
+    async fn ask(&self, peer: &PeerName, timeout: Duration) -> Result<Result<Arc<Description>, String>, CallError> {
+        let call = Call {
+            peer: peer.clone(),
+            namespace: "msgrpc".into(),
+            method: "describe".into(),
+            args: Vec::new(),
+            timeout: Some(timeout),
+            idempotency_key: None,
+        };
+        let answer = self.node().call(call).await?;
+        let value = answer.value.unwrap_or(crate::wire::Value::Null);
+        Ok(Description::parse(&value).map(Arc::new).map_err(|problem| problem.to_string()))
+    }
+}
+
+/// Whether a peer says that it is a fake (S-126).
+pub(super) fn is_fake(description: &Description) -> bool {
+    description.namespaces.iter().any(|namespace| namespace.class_name.as_deref() == Some("Fake"))
+}

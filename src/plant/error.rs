@@ -1,0 +1,171 @@
+//! Why a verb did not do what it was asked. Each variant holds what the reader needs to do better.
+
+use crate::{
+    contract::{Effect, Semantics},
+    node::{CallError, LinkState},
+    wire::PeerName,
+};
+
+/// Why a verb failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PlantError {
+    /// An argument makes no sense before anybody is asked.
+    #[error("{problem}")]
+    BadArgument {
+        /// Where, as a JSON Pointer into the verb's arguments.
+        argument: String,
+        /// What was expected.
+        expected: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// No link is up.
+    #[error("the plant network is not reachable: {}", why_down(.links))]
+    NetworkUnavailable {
+        /// How each link is.
+        links: Vec<LinkState>,
+    },
+    /// Nobody of that name is on the network.
+    #[error("no peer named '{peer}' is on the network")]
+    UnknownPeer {
+        /// The name.
+        peer: String,
+        /// Names like it.
+        alternatives: Vec<String>,
+    },
+    /// The peer says nothing about itself, and this verb cannot do without.
+    #[error("{peer} could not be described: {why}")]
+    Undescribed {
+        /// Which.
+        peer: PeerName,
+        /// Why, in its words where they are its own.
+        why: String,
+    },
+    /// The peer does not serve this namespace.
+    #[error("{peer} serves no namespace '{namespace}'")]
+    UnknownNamespace {
+        /// Which peer.
+        peer: PeerName,
+        /// The name.
+        namespace: String,
+        /// What it does serve.
+        alternatives: Vec<String>,
+    },
+    /// The namespace has no such method.
+    #[error("{peer}.{namespace} has no method '{method}'{hint}")]
+    UnknownMethod {
+        /// Which peer.
+        peer: PeerName,
+        /// Which namespace.
+        namespace: String,
+        /// The name.
+        method: String,
+        /// What it does have.
+        alternatives: Vec<String>,
+        /// What to use instead, where the name is a well-known one.
+        hint: &'static str,
+    },
+    /// The arguments do not fit what the peer declares; nothing was sent.
+    #[error("{problem}")]
+    InvalidParams {
+        /// What was to be called.
+        target: Target,
+        /// Which argument, as a JSON Pointer into the verb's arguments.
+        argument: String,
+        /// What is wrong, in the words the peer would use.
+        problem: String,
+        /// The method's signature.
+        signature: String,
+    },
+    /// This bridge, or this client, may only look.
+    #[error("{target} has effect {}, and this bridge may only look", .effect.as_str())]
+    ReadOnly {
+        /// What was to be called.
+        target: Target,
+        /// Its effect.
+        effect: Effect,
+    },
+    /// The namespace publishes no snapshots.
+    #[error("{peer}.{namespace} is not an observable component")]
+    NotAComponent {
+        /// Which peer.
+        peer: PeerName,
+        /// Which namespace.
+        namespace: String,
+        /// The components it does have.
+        alternatives: Vec<String>,
+    },
+    /// The subscription was accepted and nothing was published.
+    #[error(
+        "{peer}.{namespace} accepted the subscription but published no snapshot within {seconds}s. It is a component; \
+         its host has not said what it holds."
+    )]
+    NoSnapshot {
+        /// Which peer.
+        peer: PeerName,
+        /// Which namespace.
+        namespace: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// Nothing declares that it sets this path.
+    #[error("nothing on {peer}.{namespace} declares that it sets '{path}'")]
+    NoSetter {
+        /// Which peer.
+        peer: PeerName,
+        /// Which namespace.
+        namespace: String,
+        /// The path.
+        path: String,
+        /// Each path that is claimed, with its method.
+        claims: Vec<String>,
+    },
+    /// Two methods claim the path.
+    #[error("two methods of {peer}.{namespace} declare that they set '{path}': {} and {}", .methods.0, .methods.1)]
+    AmbiguousSetter {
+        /// Which peer.
+        peer: PeerName,
+        /// Which namespace.
+        namespace: String,
+        /// The path.
+        path: String,
+        /// The two.
+        methods: (String, String),
+    },
+    /// A call ended badly.
+    #[error("{target}: {error}")]
+    Call {
+        /// What was called.
+        target: Target,
+        /// What is declared about a repeat.
+        semantics: Option<Semantics>,
+        /// Whether the peer declares that it changes nothing.
+        observes: bool,
+        /// The idempotency key it carried.
+        idempotency_key: Option<String>,
+        /// How it ended.
+        error: CallError,
+    },
+}
+
+/// What a verb called, or was about to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The peer.
+    pub peer: PeerName,
+    /// The namespace.
+    pub namespace: String,
+    /// The method.
+    pub method: String,
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}.{}.{}", self.peer, self.namespace, self.method)
+    }
+}
+
+fn why_down(links: &[LinkState]) -> String {
+    let reasons = links.iter().filter_map(|link| link.down.as_ref()).map(|reason| reason.detail.clone());
+    reasons.collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,146 @@
+//! The verbs: what the bridge can do to a plant, one file each, as plain async functions over [`Node`]. [`Plant`] is
+//! what they share, once per process, whichever door a client came through.
+
+mod call;
+mod capability;
+mod describe;
+mod descriptions;
+mod error;
+mod gate;
+mod peers;
+mod read_state;
+mod set_state;
+
+use std::{sync::Arc, time::Duration};
+
+pub use call::{Arguments, CallRequest, Called, Receipt};
+pub use capability::{CapabilityMatch, Capabilities};
+pub use describe::Described;
+use descriptions::Descriptions;
+pub use error::{PlantError, Target};
+pub use gate::Principal;
+pub use peers::{PeerKind, PeerLine};
+pub use read_state::{ReadState, Snapshot};
+pub use set_state::{Confirmation, Expectation, SetState, StateSet};
+
+use crate::{
+    node::{LinkState, Network, Node, Seen},
+    wire::PeerName,
+};
+
+/// What the verbs share. Clones are the same plant.
+#[derive(Clone, Debug)]
+pub struct Plant {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    node: Node,
+    settings: Settings,
+    descriptions: Descriptions,
+}
+
+/// How this process looks at its plant.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether nothing may be changed, whoever asks.
+    pub read_only: bool,
+    /// How long a call waits for its answer unless it says otherwise.
+    pub call_timeout: Duration,
+    /// How the links are called in results, in the order of their numbers.
+    pub link_names: Vec<String>,
+}
+
+/// How long the first sweep of presence is waited for before an answer about who is there is given without it.
+const SWEEP_WAIT: Duration = Duration::from_secs(1);
+/// How many names like the one that was not found are offered.
+const ALTERNATIVES: usize = 8;
+
+impl Plant {
+    /// A plant as seen through `node`.
+    pub fn new(node: Node, settings: Settings) -> Self {
+        Self { shared: Arc::new(Shared { node, settings, descriptions: Descriptions::default() }) }
+    }
+
+    /// Our own name on the network.
+    pub fn name(&self) -> &PeerName {
+        self.shared.node.name()
+    }
+
+    /// How this process looks at its plant.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    fn node(&self) -> &Node {
+        &self.shared.node
+    }
+
+    /// The network, once the first sweep is complete: at most a second is waited for that. A link that is down for a
+    /// reason is an answer at once; one that is still joining is worth the wait.
+    async fn network(&self) -> Result<Arc<Network>, PlantError> {
+        let network = self.node().network();
+        let network = if network.is_settled() {
+            network
+        } else {
+            let done = |network: &Network| network.is_settled() || !may_settle(network);
+            self.node().network_when(SWEEP_WAIT, done).await
+        };
+        if network.is_up() { Ok(network) } else { Err(unavailable(&network)) }
+    }
+
+    /// The peer of this name, if it is there. With `wait` it may still arrive.
+    async fn reach(&self, name: &str, wait: Duration) -> Result<(PeerName, Seen), PlantError> {
+        let network = self.network().await?;
+        let find = |network: &Network| {
+            let peer = PeerName::mqtt(name).or_else(|_| PeerName::hub(name)).ok()?;
+            network.roster.get(&peer).cloned().map(|seen| (peer, seen))
+        };
+        if let Some(found) = find(&network) {
+            return Ok(found);
+        }
+        let network = if wait.is_zero() {
+            network
+        } else {
+            self.node().network_when(wait, |network| find(network).is_some()).await
+        };
+        if !network.is_up() {
+            return Err(unavailable(&network));
+        }
+        find(&network).ok_or_else(|| PlantError::UnknownPeer {
+            peer: name.into(),
+            alternatives: nearest(name, network.roster.iter().map(|(peer, _)| peer.as_str())),
+        })
+    }
+}
+
+fn may_settle(network: &Network) -> bool {
+    use crate::link::DownKind;
+    network.links.iter().any(|(_, link)| link.down.as_ref().is_none_or(|down| down.kind == DownKind::Joining))
+}
+
+fn unavailable(network: &Network) -> PlantError {
+    let links: Vec<LinkState> = network.links.iter().map(|(_, link)| link.clone()).collect();
+    PlantError::NetworkUnavailable { links }
+}
+
+/// The names most like `wanted`, best first.
+pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut scored: Vec<(usize, &str)> = names.map(|name| (distance(wanted, name), name)).collect();
+    scored.sort_unstable();
+    scored.into_iter().take(ALTERNATIVES).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// How unlike two names are: edits between them, with a shared beginning or inclusion counting for much.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.to_lowercase(), b.to_lowercase());
+    if b.contains(&a) || a.contains(&b) {
+        return a.len().abs_diff(b.len()) / 4;
+    }
+    // Names are at most 128 units; what a client sends may be longer, and is as unlike as its length.
+    if a.len() > 256 {
+        return a.len();
+    }
+    strsim::damerau_levenshtein(&a, &b)
+}
