@@ -24,10 +24,24 @@ pub(crate) fn ecma_number(number: f64) -> String {
     if number.is_infinite() {
         return format!("{sign}Infinity");
     }
-    let scientific = format!("{:e}", number.abs());
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let digits = mantissa.replace('.', "");
-    format!("{sign}{}", lay_out(&digits, exponent.parse().unwrap_or(0)))
+    let (digits, exponent) = shortest(number.abs());
+    format!("{sign}{}", lay_out(&digits, exponent))
+}
+
+/// The shortest digits that read back, and the power of ten of the first.
+///
+/// Not those of Rust's own formatting: of two candidates equally near, ECMAScript engines take the even one, Rust the
+/// greater (1889028162979489.25 is the least surprising example).
+fn shortest(number: f64) -> (String, i32) {
+    let text = serde_json::to_string(&number).unwrap_or_default();
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_start_matches('0');
+    let skipped = digits.len() - significant.len();
+    let place = |count: usize| i32::try_from(count).unwrap_or(0);
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    (significant.trim_end_matches('0').to_owned(), exponent + place(whole.len()) - 1 - place(skipped))
 }
 
 /// Places the point among `digits`, whose first stands for 10^`exponent`.
@@ -140,6 +154,9 @@ mod tests {
             (f64::NEG_INFINITY, "-Infinity"),
             (f64::NAN, "NaN"),
             (5e-324, "5e-324"),
+            (-7_556_112_651_917_957.0 / 4.0, "-1889028162979489.2"),
+            (1e23, "1e+23"),
+            (0.000_012_5, "0.0000125"),
             (f64::MAX, "1.7976931348623157e+308"),
         ];
         for (number, text) in table {
