@@ -1,1 +1,31 @@
-//! To come.
+//! Contracts, pure: what a namespace declares ([`document`]), the type language ([`node`]) and its checks
+//! ([`validate`], [`pattern`]), what a peer says about itself ([`description`]) and what we say about ourselves
+//! ([`surface`], [`shape`]), how a method reads as one line ([`signature`]) and how a state path is walked ([`path`]).
+//!
+//! Nothing here reads a clock, performs I/O or draws randomness. Everything read here may come from a hostile peer: what
+//! passes a bound is left out and reported, and nothing panics.
+
+pub mod description;
+pub mod document;
+mod introspection;
+pub mod node;
+mod parse;
+pub mod path;
+pub mod pattern;
+pub mod shape;
+pub mod signature;
+pub mod surface;
+#[cfg(test)]
+mod testing;
+mod text;
+pub mod validate;
+
+pub use description::Description;
+pub use document::{Component, Contract, Deferred, Effect, Event, Method, Namespace, Semantics, Sets};
+pub use introspection::introspection;
+pub use node::{Field, Literal, TypeNode, Types};
+pub use parse::Problem;
+pub use path::{Segments, Setter, SetterFault};
+pub use pattern::Pattern;
+pub use surface::{ServedNamespace, Surface, describe};
+pub use validate::ArgumentFault;
