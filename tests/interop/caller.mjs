@@ -6,7 +6,7 @@
 //
 // Wishes: call, on, off, peers, announce (many retained presences at once), publish (a raw frame), vanish.
 // Answers: {id, kind, value | error, codec, source, …}; events: {event, path, peer, args, seq?, epoch?};
-// presence: {presence: peer, state, shape?, retained}.
+// presence: {presence: peer, state, shape?, retained}; {connected} and {closed} tell of the connection.
 //
 // Options: --url --name [--prefix] [--client-id] [--username --password] [--no-presence] [--no-reconnect] [--watch]
 
@@ -25,6 +25,7 @@ wire.presence = (peer, state, shape, retained) => {
   if (given.watch) say({ presence: peer, state, shape, retained });
 };
 
+wire.connected = () => say({ connected: true });
 wire.closed = () => say({ closed: true });
 
 function settle(correlation) {

@@ -105,10 +105,7 @@ fn a_broker_with_an_account_lets_nobody_else_in() {
     let account = Some(("plant".to_owned(), "right".to_owned()));
     let broker = Broker::start(&BrokerOptions { account, ..BrokerOptions::default() });
     let _peer = Peer::join(&broker, "scale-1", &["--username", "plant", "--password", "right"]);
-    let mut command = crate::support::node();
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/caller.mjs");
-    command.arg(script).args(["--url", &broker.url(), "--name", "hmi", "--no-reconnect"]);
-    let mut child = crate::support::Child::start("caller without an account", &mut command);
-    let trouble = child.wait_for("refusal", |line| line["trouble"].as_str().map(str::to_owned));
+    let mut caller = Caller::start(&broker.url(), "hmi", &["--no-reconnect"]);
+    let trouble = caller.child().wait_for("refusal", |line| line["trouble"].as_str().map(str::to_owned));
     assert!(trouble.contains("Not authorized"), "{trouble}");
 }

@@ -97,6 +97,7 @@ export class Wire {
     this.given = given;
     this.frame = () => {};
     this.presence = () => {};
+    this.connected = () => {};
     this.closed = () => {};
   }
 
@@ -120,6 +121,7 @@ export class Wire {
       properties: { sessionExpiryInterval: 0 },
     });
     this.client.on('message', (topic, payload, packet) => this.receive(topic, payload, packet));
+    this.client.on('connect', () => this.connected());
     this.client.on('close', () => this.closed());
     this.client.on('error', (error) => say({ trouble: error.message }));
     const announce = async () => {

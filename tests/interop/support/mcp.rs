@@ -1,10 +1,14 @@
 //! The binary under test as an MCP client without an SDK sees it: JSON-RPC lines over pipes.
 
 use std::process::{Command, ExitStatus};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{Broker, Child, PLANTBRIDGE};
+use super::{Broker, Child, PATIENCE, PLANTBRIDGE};
+
+/// The name our peer takes.
+const NAME: &str = "bridge-test";
 
 /// A running `plantbridge mcp`, initialised.
 pub(crate) struct Bridge {
@@ -13,9 +17,31 @@ pub(crate) struct Bridge {
 }
 
 impl Bridge {
-    /// Joins the broker as `bridge-test` and is initialised.
+    /// Joins the broker as `bridge-test`, and returns once it has.
     pub(crate) fn join(broker: &Broker) -> Self {
-        Self::start(&["--broker", &broker.url(), "--name", "bridge-test"], &[])
+        let mut bridge = Self::start(&["--broker", &broker.url(), "--name", NAME], &[]);
+        bridge.call_once_joined("list_peers", &json!({}));
+        bridge
+    }
+
+    /// Serves the bakery over an embedded broker, and returns where that listens.
+    pub(crate) fn demo() -> (Self, String) {
+        let mut bridge = Self::start(&["--demo"], &[]);
+        bridge.call_once_joined("list_peers", &json!({}));
+        let until = Instant::now() + PATIENCE;
+        loop {
+            // The address is part of what it tells its operator at the start; the call is only to wait by.
+            if let Some(url) = broker_url(&bridge.stderr()) {
+                return (bridge, url);
+            }
+            assert!(Instant::now() < until, "it does not say where its broker is\n{}", bridge.stderr());
+            bridge.call("list_peers", &json!({}));
+        }
+    }
+
+    /// Calls `peer.namespace.method` with these positional arguments, waiting `timeout_ms` for the answer.
+    pub(crate) fn call_method(&mut self, target: [&str; 3], args: &Value, timeout_ms: u64) -> Value {
+        self.call("call_method", &call_arguments(target, args, timeout_ms))
     }
 
     /// Starts `plantbridge mcp` with these arguments and environment variables, and initialises it.
@@ -55,14 +81,14 @@ impl Bridge {
     /// Calls a tool again and again while the bridge says that the network is not there, which means that nothing was
     /// sent.
     pub(crate) fn call_once_joined(&mut self, tool: &str, arguments: &Value) -> Value {
-        let until = std::time::Instant::now() + super::PATIENCE;
+        let until = Instant::now() + PATIENCE;
         loop {
             let result = self.call(tool, arguments);
             let code = &result["structuredContent"]["error"]["code"];
             if code != "network_unavailable" && code != "unknown_peer" {
                 return result;
             }
-            assert!(std::time::Instant::now() < until, "it does not come back: {result}\n{}", self.child.stderr());
+            assert!(Instant::now() < until, "it does not come back: {result}\n{}", self.child.stderr());
         }
     }
 
@@ -80,11 +106,6 @@ impl Bridge {
     /// What it wrote to standard error so far.
     pub(crate) fn stderr(&self) -> String {
         self.child.stderr()
-    }
-
-    /// The process id.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
     }
 
     /// Closes its standard input and waits for its end.
@@ -122,6 +143,21 @@ impl Bridge {
             (line["id"] == id && line.get("method").is_none()).then(|| line.clone())
         })
     }
+}
+
+/// The arguments of `call_method`.
+pub(crate) fn call_arguments(target: [&str; 3], args: &Value, timeout_ms: u64) -> Value {
+    let [peer, namespace, method] = target;
+    json!({"peer": peer, "namespace": namespace, "method": method, "args": args, "timeout_ms": timeout_ms})
+}
+
+/// The first loopback broker address in a log.
+fn broker_url(log: &str) -> Option<String> {
+    let stem = "mqtt://127.0.0.1:";
+    let (_, rest) = log.split_once(stem)?;
+    let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    // A port that ends the text may still be growing.
+    (port.len() < rest.len() && !port.is_empty()).then(|| format!("{stem}{port}"))
 }
 
 /// What a successful tool result says; its text must say the same (results.md 1).

@@ -6,9 +6,9 @@ mod foreign;
 mod mcp;
 
 pub(crate) use broker::{Broker, BrokerOptions};
-pub(crate) use child::Child;
-pub(crate) use foreign::{Caller, Peer, inspector, node, python_client};
-pub(crate) use mcp::{Bridge, error_of, structured};
+use child::Child;
+pub(crate) use foreign::{Caller, Peer, inspector, python_client};
+pub(crate) use mcp::{Bridge, call_arguments, error_of, structured};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
