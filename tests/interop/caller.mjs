@@ -4,7 +4,8 @@
 //   echo '{"id":1,"do":"call","peer":"bakery","path":"oven","method":"read"}' |
 //     node tests/interop/caller.mjs --url mqtt://127.0.0.1:1883 --name hmi
 //
-// Wishes: call, on, off, peers, announce (many retained presences at once), publish (a raw frame), vanish.
+// Wishes: call, on, off, peers, announce (many retained presences at once), publish (a raw packet), vanish. A call can be
+// bent: correlation, responseTopic, contentType (null leaves it out), hex (the body), user (further properties).
 // Answers: {id, kind, value | error, codec, source, …}; events: {event, path, peer, args, seq?, epoch?};
 // presence: {presence: peer, state, shape?, retained}; {connected} and {closed} tell of the connection.
 //
@@ -58,6 +59,7 @@ wire.frame = (frame) => {
 
 async function request(asked, method, args) {
   const type = asked.codec === 'json' ? JSON_TYPE : MSGPACK;
+  const body = asked.hex === undefined ? args : Buffer.from(asked.hex, 'hex');
   const correlation = asked.correlation ?? randomUUID();
   const ttl = asked.ttl ?? 10000;
   const timer = setTimeout(() => {
@@ -78,7 +80,9 @@ async function request(asked, method, args) {
   };
   const responseTopic = asked.responseTopic ?? wire.topic('rsp', given.name);
   const expiry = Math.max(1, Math.ceil(ttl / 1000));
-  await wire.send(wire.topic('req', asked.peer), args, { type, correlation, responseTopic, expiry, user });
+  const named = asked.contentType === undefined ? type : (asked.contentType ?? undefined);
+  const about = { type, named, correlation, responseTopic, expiry, user };
+  await wire.send(wire.topic('req', asked.peer), body, about);
 }
 
 /** Many retained presences, in flight all together. */

@@ -1,8 +1,11 @@
 //! Foreign against foreign: what the other tests rely on works without the bridge.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
-use crate::support::{Broker, BrokerOptions, Caller, Peer};
+use crate::served::refused_frames_are_met_with_silence;
+use crate::support::{Broker, BrokerOptions, Caller, PATIENCE, Peer};
 
 #[test]
 fn a_stranger_calls_a_stranger_in_both_codecs() {
@@ -108,4 +111,40 @@ fn a_broker_with_an_account_lets_nobody_else_in() {
     let mut caller = Caller::start(&broker.url(), "hmi", &["--no-reconnect"]);
     let trouble = caller.child().wait_for("refusal", |line| line["trouble"].as_str().map(str::to_owned));
     assert!(trouble.contains("Not authorized"), "{trouble}");
+}
+
+/// The measure for `served.rs`: a stranger refuses the same frames.
+#[test]
+fn a_stranger_refuses_what_we_have_to_refuse() {
+    let broker = Broker::stock();
+    let _peer = Peer::join(&broker, "scale-1", &[]);
+    let mut caller = Caller::join(&broker.url(), "hmi", &[]);
+    refused_frames_are_met_with_silence(&mut caller, "scale-1");
+    let fenced = json!({"do": "call", "peer": "scale-1", "path": "scale", "method": "read", "fence": "e-7f21c9"});
+    assert_eq!(caller.do_it(fenced)["code"], "OwnershipChanged");
+}
+
+/// What the broker retains reaches a subscriber at QoS 0 whole.
+#[test]
+fn a_crowd_can_be_announced_and_seen() {
+    let broker = Broker::stock();
+    let mut crowd = Caller::join(&broker.url(), "crowd", &["--no-presence"]);
+    crowd.do_it(json!({"do": "announce", "count": 2000, "stem": "device-"}));
+    let mut looker = Caller::join(&broker.url(), "looker", &[]);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let seen = looker.do_it(json!({"do": "peers"}))["peers"].as_object().map_or(0, serde_json::Map::len);
+        if seen == 2000 {
+            break;
+        }
+        assert!(Instant::now() < until, "only {seen} are seen");
+    }
+}
+
+#[test]
+fn the_second_of_a_name_displaces_the_first() {
+    let broker = Broker::stock();
+    let mut first = Caller::join(&broker.url(), "hmi", &["--no-reconnect"]);
+    let _second = Caller::join(&broker.url(), "hmi", &[]);
+    first.child().wait_for("displacement", |line: &Value| line.get("closed").map(drop));
 }

@@ -126,28 +126,46 @@ fn w060_a_repeated_command_runs_once() {
     assert_eq!(answer["kind"], "result", "another caller's id is another call: {answer}");
 }
 
-/// W-052, W-056, W-057, W-059: a refused frame is answered by nothing, and the next one by all it deserves.
+/// W-052, W-056, W-057, W-058, W-059, with what a stranger does as the measure (`foreign.rs` runs the same on one).
 #[test]
 fn w059_refused_frames_are_met_with_silence() {
     let (_bridge, url) = Bridge::demo();
     let mut caller = Caller::join(&url, "hmi", &[]);
-    let quick = json!({"do": "call", "peer": "bakery", "path": "msgrpc", "method": "describe", "ttl": 400});
-    for (what, change) in [
-        ("a response topic outside rsp", json!({"responseTopic": "msgrpc/v2/presence/hmi"})),
-        ("a repeated property", json!({"user": {"mr-path": ["msgrpc", "msgrpc"]}})),
-        ("no source", json!({"user": {"mr-src": ""}})),
-        ("a source that is no name", json!({"user": {"mr-src": "h/mi"}})),
-        ("no method", json!({"user": {"mr-method": ""}})),
-        ("an unknown kind", json!({"user": {"mr-kind": "batch"}})),
-    ] {
-        let mut call = quick.clone();
+    refused_frames_are_met_with_silence(&mut caller, "bakery");
+}
+
+/// Every frame that has to be refused is answered by nothing, and the next good one by a result.
+pub(crate) fn refused_frames_are_met_with_silence(caller: &mut Caller, peer: &str) {
+    let describe = json!({"do": "call", "peer": peer, "path": "msgrpc", "method": "describe"});
+    let with = |change: Value| {
+        let mut call = describe.clone();
         for (key, value) in change.as_object().expect("an object") {
             call[key] = value.clone();
         }
-        assert_eq!(caller.do_it(call)["kind"], "silence", "{what}");
+        call
+    };
+    for (what, mut change) in [
+        ("a response topic outside rsp", json!({"responseTopic": "msgrpc/v2/presence/hmi"})),
+        ("a repeated property", json!({"user": {"mr-path": ["msgrpc", "msgrpc"]}})),
+        ("a repeated property nobody knows", json!({"user": {"mr-new": ["1", "1"]}})),
+        ("no source", json!({"user": {"mr-src": ""}})),
+        ("a source that is no name", json!({"user": {"mr-src": "h/mi"}})),
+        ("no method", json!({"user": {"mr-method": ""}})),
+        ("a kind of the other link", json!({"user": {"mr-kind": "batch"}})),
+        ("an unknown content type", json!({"contentType": "application/msgpack; charset=utf-8"})),
+        ("bytes after the value", json!({"hex": "9090"})),
+        ("half a value", json!({"hex": "91"})),
+    ] {
+        change["ttl"] = json!(400);
+        assert_eq!(caller.do_it(with(change))["kind"], "silence", "{what}");
     }
-    let mut odd = quick.clone();
-    odd["user"] = json!({"mr-new": "1", "elsewhere": ["a", "a"], "mr-v": "99"});
-    odd["ttl"] = json!(10_000);
-    assert_eq!(caller.do_it(odd)["kind"], "result", "W-056, W-058: unknown and foreign properties are ignored");
+    let odd = json!({"user": {"mr-new": "1", "elsewhere": ["a", "a"], "mr-v": "99", "mr-kind": "subscribe"}});
+    assert_eq!(caller.do_it(with(odd))["kind"], "result", "W-010, W-056, W-058");
+    for (what, change) in [
+        ("W-011: an empty body is no arguments", json!({"hex": ""})),
+        ("W-011: so is null", json!({"hex": "c0"})),
+        ("W-057: an absent content type is the default", json!({"contentType": null})),
+    ] {
+        assert_eq!(caller.do_it(with(change))["kind"], "result", "{what}");
+    }
 }

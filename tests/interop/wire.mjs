@@ -89,6 +89,11 @@ export function decode(payload, type) {
   throw new Error(`content type ${type}`);
 }
 
+/** Whether a text may name a peer on this link: 1 to 128 UTF-16 units, no controls, nothing that divides topics. */
+function isName(text) {
+  return typeof text === 'string' && /^[^\u0000-\u001f\u007f#+/]{1,128}$/.test(text);
+}
+
 /** One MQTT connection that stands for one peer. */
 export class Wire {
   constructor(given) {
@@ -173,7 +178,7 @@ export class Wire {
     const user = Object.fromEntries(Object.entries(given.userProperties ?? {}));
     const twice = Object.entries(user).find(([key, value]) => key.startsWith('mr-') && Array.isArray(value));
     if (twice) return say({ refused: `${twice[0]} occurs twice` });
-    if (!user['mr-src']) return say({ refused: 'no mr-src' });
+    if (!isName(user['mr-src'])) return say({ refused: `mr-src ${user['mr-src']}` });
     let body;
     try {
       body = decode(payload, given.contentType);
@@ -194,16 +199,18 @@ export class Wire {
     });
   }
 
-  /** Publishes one frame: `user` are its properties, in order. */
-  async send(topic, body, { type, correlation, responseTopic, expiry, user }) {
+  /** Publishes one frame: `user` are its properties; `named` is the content type it claims, where that is not `type`. */
+  async send(topic, body, about) {
+    const { type, correlation, responseTopic, expiry, user } = about;
     const payload = Buffer.isBuffer(body) ? body : encode(body, type);
     const properties = {
       payloadFormatIndicator: type === JSON_TYPE,
-      contentType: type,
       userProperties: Object.fromEntries(
         Object.entries({ 'mr-v': '3', 'mr-src': this.name, ...user }).filter(([, value]) => value !== undefined),
       ),
     };
+    const named = 'named' in about ? about.named : type;
+    if (named !== undefined) properties.contentType = named;
     if (correlation !== undefined) properties.correlationData = Buffer.from(correlation);
     if (responseTopic !== undefined) properties.responseTopic = responseTopic;
     if (expiry !== undefined) properties.messageExpiryInterval = expiry;

@@ -120,3 +120,32 @@ fn create(folder: &Path) -> Result<(), String> {
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(drop).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_new_enough_from_22_19_on() {
+        for (version, enough) in
+            [("v24.9.0", true), ("v22.19.0", true), ("v22.18.9", false), ("v9.30.0", false), ("", false)]
+        {
+            assert_eq!(new_enough(version), enough, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_stamp_holds_until_its_manifest_changes() {
+        let folder = std::env::temp_dir().join(format!("xtask-stamp-{}", std::process::id()));
+        create(&folder).unwrap();
+        let (tree, manifest) = (folder.join("tree"), folder.join("manifest"));
+        fs::write(&manifest, "one").unwrap();
+        let stamp = Stamp::of(&tree, std::slice::from_ref(&manifest)).unwrap();
+        assert!(!stamp.is_set());
+        stamp.set().unwrap();
+        assert!(stamp.is_set());
+        fs::write(&manifest, "two").unwrap();
+        assert!(!Stamp::of(&tree, &[manifest]).unwrap().is_set());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
