@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+
+use rustix::net::{self, AddressFamily, SocketType};
 
 use super::PATIENCE;
 
@@ -26,6 +29,8 @@ pub(crate) struct Broker {
     port: u16,
     folder: tempfile::TempDir,
     process: Option<std::process::Child>,
+    /// Keeps the port ours while the broker is down: bound, not listening, so that whoever connects is refused.
+    placeholder: Option<OwnedFd>,
 }
 
 impl Broker {
@@ -42,7 +47,7 @@ impl Broker {
             let port = free_port();
             configure(folder.path(), port, options);
             if let Ok(process) = launch(folder.path()) {
-                return Self { port, folder, process: Some(process) };
+                return Self { port, folder, process: Some(process), placeholder: None };
             }
         }
         panic!("mosquitto does not start on any of ten free ports\n{}", log(folder.path()));
@@ -58,6 +63,7 @@ impl Broker {
         if let Some(mut process) = self.process.take() {
             process.kill().expect("it was started by us");
             process.wait().expect("it was started by us");
+            self.placeholder = Some(occupy(self.port));
         }
     }
 
@@ -66,6 +72,7 @@ impl Broker {
         self.stop();
         let process = launch(self.folder.path());
         self.process = Some(process.unwrap_or_else(|log| panic!("mosquitto does not come back\n{log}")));
+        self.placeholder = None;
     }
 }
 
@@ -73,6 +80,14 @@ impl Drop for Broker {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Binds the port without listening on it; the broker, which shares addresses as we do here, can still bind it.
+fn occupy(port: u16) -> OwnedFd {
+    let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket can be made");
+    net::sockopt::set_socket_reuseaddr(&socket, true).expect("an address can be shared");
+    net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).expect("the broker has just left it");
+    socket
 }
 
 fn free_port() -> u16 {
