@@ -1,3 +1,33 @@
-//! The chores of this repository: `cargo xtask test`, `cargo xtask bench`.
+//! The chores of this repository: `cargo xtask test` installs the foreign parties and runs every test.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "telling a person at a terminal what happens is the job"
+)]
 
-fn main() {}
+mod command;
+mod install;
+mod test;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let done = match words.split_first() {
+        Some((chore, rest)) if chore == "test" => test::run_all(rest),
+        Some((chore, [])) if chore == "install" => install::all(),
+        _ => Err(USAGE.to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+const USAGE: &str = "\
+usage: cargo xtask <chore>
+  test [ARGS...]   install what the tests need, then run all of them; ARGS go to the test runner
+  install          only install: mosquitto, and under target/interop a Node and a Python tree";

@@ -1,0 +1,164 @@
+//! A real mosquitto on a loopback port of its own.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+
+use rustix::net::{self, AddressFamily, SocketType};
+
+use super::PATIENCE;
+
+/// How the broker is configured. The default is a stock broker: Nagle on, its own queue bounds, no account.
+#[derive(Clone, Default)]
+pub(crate) struct BrokerOptions {
+    /// `set_tcp_nodelay true`.
+    pub(crate) tuned: bool,
+    /// The one account there is, as user and password; without it everybody gets in.
+    pub(crate) account: Option<(String, String)>,
+    /// `max_packet_size`.
+    pub(crate) max_packet_size: Option<u32>,
+}
+
+/// A running broker; killed when dropped.
+pub(crate) struct Broker {
+    port: u16,
+    folder: tempfile::TempDir,
+    process: Option<std::process::Child>,
+    /// Keeps the port ours while the broker is down: bound, not listening, so that whoever connects is refused.
+    placeholder: Option<OwnedFd>,
+}
+
+impl Broker {
+    /// A stock broker.
+    pub(crate) fn stock() -> Self {
+        Self::start(&BrokerOptions::default())
+    }
+
+    /// Starts a broker and returns once it listens.
+    pub(crate) fn start(options: &BrokerOptions) -> Self {
+        let folder = tempfile::tempdir().expect("a scratch folder can be made");
+        // Between our look and the broker's bind somebody else may take the port: then another one is tried.
+        for _ in 0..10 {
+            let port = free_port();
+            configure(folder.path(), port, options);
+            if let Ok(process) = launch(folder.path()) {
+                return Self { port, folder, process: Some(process), placeholder: None };
+            }
+        }
+        panic!("mosquitto does not start on any of ten free ports\n{}", log(folder.path()));
+    }
+
+    /// Where it listens.
+    pub(crate) fn url(&self) -> String {
+        format!("mqtt://127.0.0.1:{}", self.port)
+    }
+
+    /// Kills it: no DISCONNECT, no wills, and what it retained is forgotten.
+    pub(crate) fn stop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().expect("it was started by us");
+            process.wait().expect("it was started by us");
+            self.placeholder = Some(occupy(self.port));
+        }
+    }
+
+    /// Starts it again where it was.
+    pub(crate) fn start_again(&mut self) {
+        self.stop();
+        let process = launch(self.folder.path());
+        self.process = Some(process.unwrap_or_else(|log| panic!("mosquitto does not come back\n{log}")));
+        self.placeholder = None;
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Binds the port without listening on it; the broker, which shares addresses as we do here, can still bind it.
+fn occupy(port: u16) -> OwnedFd {
+    let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket can be made");
+    net::sockopt::set_socket_reuseaddr(&socket, true).expect("an address can be shared");
+    net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).expect("the broker has just left it");
+    socket
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    listener.local_addr().expect("it is bound").port()
+}
+
+fn configure(folder: &Path, port: u16, options: &BrokerOptions) {
+    let mut text = format!("listener {port} 127.0.0.1\npersistence false\nlog_dest stderr\nlog_type all\nuser root\n");
+    if options.tuned {
+        text.push_str("set_tcp_nodelay true\n");
+    }
+    if let Some(bytes) = options.max_packet_size {
+        let _ = writeln!(text, "max_packet_size {bytes}");
+    }
+    if let Some((user, password)) = &options.account {
+        let accounts = folder.join("accounts");
+        let made = Command::new("mosquitto_passwd").args(["-b", "-c"]).arg(&accounts).args([user, password]).status();
+        assert!(made.is_ok_and(|status| status.success()), "mosquitto_passwd fails: run `cargo xtask test`");
+        let _ = writeln!(text, "allow_anonymous false\npassword_file {}", accounts.display());
+    } else {
+        text.push_str("allow_anonymous true\n");
+    }
+    fs::write(folder.join("mosquitto.conf"), text).expect("the scratch folder can be written");
+}
+
+/// Starts mosquitto and returns once it says that it runs; if it ends instead, its log is the error.
+fn launch(folder: &Path) -> Result<std::process::Child, String> {
+    let mut command = Command::new(program());
+    command.arg("-c").arg(folder.join("mosquitto.conf")).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut process = command.stderr(Stdio::piped()).spawn().expect("mosquitto can be started");
+    let log = follow(&mut process, folder.join("log"));
+    match log.recv_timeout(PATIENCE) {
+        Ok(()) => Ok(process),
+        Err(why) => {
+            // Ended already, or hopeless.
+            let _ = process.kill();
+            let _ = process.wait();
+            assert_ne!(why, RecvTimeoutError::Timeout, "mosquitto says nothing\n{}", self::log(folder));
+            Err(self::log(folder))
+        }
+    }
+}
+
+/// Copies the log to a file and signals once when the broker runs; the channel closes when the broker ends.
+fn follow(process: &mut std::process::Child, file: PathBuf) -> Receiver<()> {
+    let stderr = BufReader::new(process.stderr.take().expect("stderr is piped"));
+    let (running, log) = channel();
+    std::thread::spawn(move || {
+        let mut kept = String::new();
+        for line in stderr.split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            let _ = writeln!(kept, "{line}");
+            if line.ends_with(" running") {
+                let _ = running.send(());
+            } else if line.contains("Error") {
+                // The one line that explains a failed start.
+                let _ = fs::write(&file, &kept);
+            }
+        }
+    });
+    log
+}
+
+fn log(folder: &Path) -> String {
+    fs::read_to_string(folder.join("log")).unwrap_or_default()
+}
+
+fn program() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")]);
+    let found = folders.map(|folder| folder.join("mosquitto")).find(|file| file.is_file());
+    found.expect("mosquitto is missing: run `cargo xtask test`, which installs it")
+}

@@ -1,0 +1,27 @@
+//! `cargo xtask test`: installs the foreign parties and runs every test there is.
+
+use std::process::Command;
+
+use crate::command::{answers, run};
+use crate::install;
+
+/// Installs what is missing, then runs the unit, integration, foreign and documentation tests. `passed_on` goes to the
+/// test runner.
+pub(crate) fn run_all(passed_on: &[String]) -> Result<(), String> {
+    install::all()?;
+    run(cargo().args(["test", "--locked", "--doc", "--quiet"]))?;
+    let mut runner = cargo();
+    if answers("cargo-nextest".as_ref(), "--version") {
+        runner.args(["nextest", "run"]);
+    } else {
+        println!("cargo-nextest is not installed: falling back to cargo test");
+        runner.args(["test", "--lib", "--bins", "--tests"]);
+    }
+    run(runner.args(["--locked", "--workspace", "--features", "interop"]).args(passed_on))
+}
+
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(install::repository());
+    cargo
+}
