@@ -88,10 +88,18 @@ impl CallError {
 fn remote_certainty(code: &str) -> Certainty {
     match code {
         "Exception" => Certainty::Ran,
-        "ClassNotFound" | "MethodNotFound" | "Unauthorized" | "Forbidden" | "IncompatibleVersion" | "InvalidParams"
-        | "NotInControl" | "OwnershipChanged" | "Busy" | "Superseded" | "Timeout" | "TransportError" => {
-            Certainty::DidNotRun
-        }
+        "ClassNotFound"
+        | "MethodNotFound"
+        | "Unauthorized"
+        | "Forbidden"
+        | "IncompatibleVersion"
+        | "InvalidParams"
+        | "NotInControl"
+        | "OwnershipChanged"
+        | "Busy"
+        | "Superseded"
+        | "Timeout"
+        | "TransportError" => Certainty::DidNotRun,
         _ => Certainty::MayHaveRun,
     }
 }

@@ -40,7 +40,10 @@ pub use self::{
     driver::Running,
     error::{CallError, Certainty, Doubt, NotSent},
     service::{Service, ServiceFuture},
-    state::{Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, Roster, SNAPSHOT, Seen, Serving, Stream, TicketUpdate},
+    state::{
+        Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, Roster, SNAPSHOT, Seen, Serving, Stream,
+        TicketUpdate,
+    },
 };
 use self::{
     driver::{Command, Release},

@@ -7,8 +7,10 @@ use uuid::Uuid;
 
 use super::{Plant, PlantError, Principal, Target, descriptions::is_fake, gate::Action, nearest};
 use crate::{
-    contract::{ArgumentFault, Description, Effect, Method, Namespace, Semantics, TypeNode, Types, signature, validate},
-    node::{Answer, Call},
+    contract::{
+        ArgumentFault, Description, Effect, Method, Namespace, Semantics, TypeNode, Types, signature, validate,
+    },
+    node::{Answer, Call, TicketHandle},
     wire::{Map, PeerName, Value},
 };
 
@@ -41,7 +43,7 @@ pub enum Arguments {
 }
 
 /// A call that was answered.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Called {
     /// What was called.
     pub target: Target,
@@ -57,19 +59,10 @@ pub struct Called {
     pub checked: bool,
     /// The key it carried.
     pub idempotency_key: Option<String>,
-    /// The receipt of a deferred method.
-    pub receipt: Option<Receipt>,
+    /// The answer that follows, of a deferred method.
+    pub ticket: Option<TicketHandle>,
     /// Whether the answer came from a peer that says it is a fake.
     pub fake: bool,
-}
-
-/// A receipt: the answer follows later.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    /// Names it.
-    pub id: String,
-    /// When it lapses, in milliseconds since the Unix epoch.
-    pub expires_ms: i64,
 }
 
 /// What is to be called, once it was found and checked.
@@ -104,8 +97,7 @@ impl Plant {
         let Checked { target, args, semantics, effect, checked, fake } = checked;
         self.permit(principal, &Action { target: target.clone(), semantics, effect })?;
         let made = || Uuid::new_v4().hyphenated().to_string();
-        let idempotency_key =
-            key.or_else(|| (semantics == Some(Semantics::NonRepeatableCommand)).then(made));
+        let idempotency_key = key.or_else(|| (semantics == Some(Semantics::NonRepeatableCommand)).then(made));
         let call = Call {
             peer: target.peer.clone(),
             namespace: target.namespace.clone(),
@@ -124,7 +116,7 @@ impl Plant {
                 effect,
                 checked,
                 idempotency_key,
-                receipt: ticket.map(|ticket| Receipt { id: ticket.id, expires_ms: ticket.expires_ms }),
+                ticket,
                 fake,
             }),
             Err(error) => {
@@ -157,12 +149,7 @@ fn check(peer: PeerName, request: CallRequest, description: Option<&Arc<Descript
 }
 
 /// The built-ins of a component count as described; everything else that is not in the description is refused here.
-fn built_in(
-    target: Target,
-    arguments: Arguments,
-    namespace: &Namespace,
-    fake: bool,
-) -> Result<Checked, PlantError> {
+fn built_in(target: Target, arguments: Arguments, namespace: &Namespace, fake: bool) -> Result<Checked, PlantError> {
     let component = namespace.component.is_some();
     let (semantics, effect) = match target.method.as_str() {
         "$acquire" | "$release" if component => (None, Effect::Operate),

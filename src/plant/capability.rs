@@ -55,7 +55,8 @@ impl Plant {
                 found.unanswered.push(peer);
                 continue;
             };
-            let declares = description.namespaces.iter().filter(|known| known.capabilities.iter().any(|c| c == capability));
+            let declares =
+                description.namespaces.iter().filter(|known| known.capabilities.iter().any(|c| c == capability));
             found.matches.extend(declares.map(|known| CapabilityMatch {
                 peer: peer.clone(),
                 namespace: known.name.clone(),

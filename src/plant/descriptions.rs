@@ -12,9 +12,12 @@ use tokio::time::Instant;
 use super::{PeerKind, Plant, PlantError};
 use crate::{
     contract::Description,
-    node::{Call, CallError, NotSent},
-    wire::PeerName,
+    node::{Call, CallError},
+    wire::{PeerName, Value},
 };
+
+/// What a peer said of itself, read and verbatim, or why it said nothing.
+type Said = Result<(Arc<Description>, Value), String>;
 
 /// How long a description serves.
 const FRESH: Duration = Duration::from_secs(30);
@@ -55,11 +58,6 @@ impl Descriptions {
         }
     }
 
-    /// Forgets what a peer said.
-    pub(super) fn forget(&self, peer: &PeerName) {
-        self.slots().remove(peer);
-    }
-
     fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<PeerName, Arc<Slot>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,9 +95,7 @@ impl Slot {
 impl Plant {
     /// What a peer says of itself, from memory where that is fresh.
     pub(super) async fn description(&self, peer: &PeerName, timeout: Duration) -> Result<Arc<Description>, PlantError> {
-        self.description_or_why(peer, timeout)
-            .await?
-            .map_err(|why| PlantError::Undescribed { peer: peer.clone(), why })
+        self.description_or_why(peer, timeout).await?.map_err(|why| PlantError::Undescribed { peer: peer.clone(), why })
     }
 
     /// The same for a verb that can do without: `None` when the peer says nothing of itself.
@@ -124,18 +120,28 @@ impl Plant {
         if let Some(said) = slot.fresh(shape.as_ref()) {
             return Ok(said);
         }
-        let said = match self.ask(peer, timeout).await {
-            Ok(said) => said,
-            Err(CallError::NotSent(NotSent::LinkDown)) => {
-                return Err(super::unavailable(&self.node().network()));
-            }
-            Err(error) => Err(error.to_string()),
-        };
+        let said = self.ask(peer, timeout).await?.map(|(description, _)| description);
         slot.remember(Known { shape, since: Instant::now(), said: said.clone() });
         Ok(said)
     }
 
-    async fn ask(&self, peer: &PeerName, timeout: Duration) -> Result<Result<Arc<Description>, String>, CallError> {
+    /// Asks whatever is remembered, and remembers the answer.
+    pub(super) async fn describe_afresh(
+        &self,
+        peer: &PeerName,
+        timeout: Duration,
+    ) -> Result<(Arc<Description>, Value), PlantError> {
+        let slot = self.shared.descriptions.slot(peer);
+        let shape = self.node().network().roster.get(peer).and_then(|seen| seen.shape.clone());
+        let said = self.ask(peer, timeout).await?;
+        let known = said.as_ref().map(|(description, _)| description.clone()).map_err(Clone::clone);
+        slot.remember(Known { shape, since: Instant::now(), said: known });
+        said.map_err(|why| PlantError::Undescribed { peer: peer.clone(), why })
+    }
+
+    /// One question. The inner error is the peer's silence or refusal, which is a fact about the peer; the outer one is
+    /// ours.
+    async fn ask(&self, peer: &PeerName, timeout: Duration) -> Result<Said, PlantError> {
         let call = Call {
             peer: peer.clone(),
             namespace: "msgrpc".into(),
@@ -144,9 +150,13 @@ impl Plant {
             timeout: Some(timeout),
             idempotency_key: None,
         };
-        let answer = self.node().call(call).await?;
-        let value = answer.value.unwrap_or(crate::wire::Value::Null);
-        Ok(Description::parse(&value).map(Arc::new).map_err(|problem| problem.to_string()))
+        let value = match self.node().call(call).await {
+            Ok(answer) => answer.value.unwrap_or(Value::Null),
+            Err(CallError::NotSent(_)) => return Err(super::unavailable(&self.node().network())),
+            Err(error @ (CallError::Refused(_) | CallError::UnknownOutcome(_))) => return Ok(Err(error.to_string())),
+        };
+        let description = Description::parse(&value).map_err(|problem| problem.to_string());
+        Ok(description.map(|description| (Arc::new(description), value)))
     }
 }
 

@@ -13,8 +13,8 @@ mod set_state;
 
 use std::{sync::Arc, time::Duration};
 
-pub use call::{Arguments, CallRequest, Called, Receipt};
-pub use capability::{CapabilityMatch, Capabilities};
+pub use call::{Arguments, CallRequest, Called};
+pub use capability::{Capabilities, CapabilityMatch};
 pub use describe::Described;
 use descriptions::Descriptions;
 pub use error::{PlantError, Target};

@@ -46,7 +46,7 @@ pub struct Expectation {
 }
 
 /// What became of a change.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum StateSet {
     /// The method ran.
     Called {

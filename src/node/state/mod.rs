@@ -35,8 +35,8 @@ pub use component::Commit;
 pub use links::LinkState;
 use links::Links;
 pub use roster::{Roster, Seen};
-pub use server::{Exposed, Failure, Incoming, MAILBOX, RunId, Serving};
 use server::Server;
+pub use server::{Exposed, Failure, Incoming, MAILBOX, RunId, Serving};
 pub use subscriptions::{Delivery, SNAPSHOT, Stream};
 use subscriptions::{Joined, Subscriptions};
 pub use tickets::TicketUpdate;
@@ -45,9 +45,7 @@ use tickets::Tickets;
 use super::error::{CallError, Doubt, NotSent};
 use crate::{
     link::{Claim, DownKind, DownReason, LinkEvent, LinkId, Rejection},
-    wire::{
-        Correlation, Frame, Message, PeerName, Reply, ReplyRoute, Request, Value, frame::Answer,
-    },
+    wire::{Correlation, Frame, Message, PeerName, Reply, ReplyRoute, Request, Value, frame::Answer},
 };
 
 /// A moment, as both clocks tell it. The monotonic one decides; the other is only for what people and peers read.

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::{
-    super::{Now, NodeEvent, Outputs, SNAPSHOT, projection::Projection, repeats::Seen},
-    Accepted, Failure, Incoming, MAX_RUNNING, METHOD_CODES, RunId, Server, authority::Refusal, retired,
+    super::{NodeEvent, Now, Outputs, SNAPSHOT, projection::Projection, repeats::Seen},
+    Accepted, Failure, Incoming, MAX_RUNNING, METHOD_CODES, RunId, Server,
+    authority::Refusal,
+    retired,
     streams::Subscribed,
 };
 use crate::{
@@ -99,10 +101,7 @@ impl Server {
         let Some(declared) = served.exposed.surface.methods.iter().find(|known| known.name == method) else {
             return self.built_in(link, source, request, now, out).map(Admitted::Answer);
         };
-        let serial = matches!(
-            declared.semantics,
-            Some(Semantics::IdempotentCommand | Semantics::NonRepeatableCommand)
-        );
+        let serial = matches!(declared.semantics, Some(Semantics::IdempotentCommand | Semantics::NonRepeatableCommand));
         self.check_arguments(declared, request)?;
         if declared.sets == Some(Sets::Any) && !served.exposed.path_writes {
             let text = format!(
@@ -286,8 +285,8 @@ impl Server {
         let request = &accepted.request;
         let Some(key) = request.idempotency_key.clone() else { return true };
         let declared = self.namespaces.get(&request.path);
-        let declared =
-            declared.and_then(|served| served.exposed.surface.methods.iter().find(|known| known.name == request.method));
+        let declared = declared
+            .and_then(|served| served.exposed.surface.methods.iter().find(|known| known.name == request.method));
         if declared.and_then(|declared| declared.semantics) != Some(Semantics::NonRepeatableCommand) {
             return true;
         }

@@ -1,10 +1,6 @@
 //! The namespace `msgrpc`: what we are, how far our events are counted, where we stand (semantics.md 2).
 
-use super::{
-    super::Now,
-    Server,
-    authority::Refusal,
-};
+use super::{super::Now, Server, authority::Refusal};
 use crate::{
     contract::{Event, ServedNamespace, Surface, describe, shape, validate},
     wire::{Map, Request, Value},

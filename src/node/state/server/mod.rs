@@ -16,9 +16,7 @@ use super::{
 use crate::{
     contract::{Contract, ServedNamespace, Types, introspection},
     link::LinkId,
-    wire::{
-        Correlation, Frame, Map, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value, frame::Answer,
-    },
+    wire::{Correlation, Frame, Map, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value, frame::Answer},
 };
 use streams::Streams;
 

@@ -64,8 +64,11 @@ struct Run {
 impl Run {
     fn new() -> Self {
         let mut world = World::new(&["caller", "server"]);
-        world.expose(SERVER, &serde_json::json!({"schema":1,"namespaces":{"pump":{"methods":{
-            "start":{"params":[{"kind":"number"}],"semantics":"non-repeatable-command"}}}}}));
+        world.expose(
+            SERVER,
+            &serde_json::json!({"schema":1,"namespaces":{"pump":{"methods":{
+            "start":{"params":[{"kind":"number"}],"semantics":"non-repeatable-command"}}}}}),
+        );
         world.settle();
         Self { world, calls: BTreeMap::new(), waiting: Vec::new(), next: 0 }
     }
