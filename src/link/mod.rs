@@ -3,6 +3,17 @@
 //!
 //! A link knows frames, presence and connections. It knows nothing of calls: what a lost frame means is the node's
 //! business. It never sends anything later than it was asked to: what cannot be written now is rejected now.
+//!
+//! The order of events of one connection: [`LinkEvent::Up`], then what arrived (a link holds back what arrives while it is
+//! still joining, so that no presence comes before the `Up` that voids the roster, and no request before it can be
+//! answered), [`LinkEvent::Settled`] once, and [`LinkEvent::Down`]. Before the first `Up` there may be a `Down` for every
+//! cause that keeps the link from it; the same cause is told once.
+//!
+//! Whoever holds a link must neither wait for room in `outbound` nor stop receiving `events` before they end: a link whose
+//! events nobody takes stops reading. `events` ends when the link's task has ended, which is the way to join it.
+
+pub mod loopback;
+pub mod mqtt;
 
 use std::sync::{
     Arc,
@@ -83,7 +94,8 @@ pub enum LinkEvent {
     Offline(PeerName),
     /// The first sweep of presence after this connection is complete (W-042).
     Settled,
-    /// Certainly no byte of the frame `id` was written. Of a frame whose claim was taken it comes before any `Down`.
+    /// Certainly nobody received the frame `id` or will: no byte of it was written, or the broker refused it. Of a frame
+    /// whose claim was taken it comes before any `Down`.
     Rejected {
         /// The number given with [`Outbound::Frame`].
         id: u64,
@@ -124,7 +136,7 @@ pub enum DownKind {
     Protocol,
 }
 
-/// Why a frame was certainly not written.
+/// Why a frame certainly reached nobody.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The link is down.
@@ -144,4 +156,7 @@ pub enum Rejection {
     /// The frame holds something that must not be sent.
     #[error("{0}")]
     Unsendable(String),
+    /// The other side took the frame's bytes and said that it will not pass them on.
+    #[error("the broker refused the message: {0}")]
+    Refused(String),
 }

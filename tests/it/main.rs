@@ -1,1 +1,12 @@
 //! One integration binary; one module per subject.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail as tests do"
+)]
+
+mod link_mqtt;
+mod scripted;

@@ -1,0 +1,170 @@
+//! The MQTT 5 link: one task that keeps one connection to a broker, and joins the network anew on each.
+//!
+//! **One event loop per connection.** The client library re-sends what it holds after a reconnect and never subscribes
+//! again, so a connection that ends takes its event loop, and everything queued in it, along. Clean start, session
+//! expiry 0: the broker keeps nothing for us either. Nothing is sent later than it was asked for (W-081).
+//!
+//! **One task.** It polls the event loop and takes [`Outbound`] between polls; a message costs no hop between tasks. The
+//! future of a poll is kept across commands and never cancelled while the connection lives.
+//!
+//! **Who waits for whom.** While the receiver of [`LinkEvent`] is behind, the task waits for it: it reads neither the
+//! socket nor [`Outbound`]. Whoever owns the two must therefore never wait for room in `outbound` (a full queue is a
+//! refusal) and never stop receiving before [`LinkEvent::Closed`]. Then nobody waits in a circle, and nothing is dropped.
+//!
+//! **The end.** [`Outbound::Leave`], or dropping the sender, leaves in order. Dropping the receiver cuts the connection,
+//! and the broker tells the others. Either way the event channel ends when the task does, and the socket with it.
+
+mod backoff;
+mod connection;
+mod ledger;
+mod options;
+mod run;
+mod socket;
+mod tls;
+mod trouble;
+mod url;
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::{Link, LinkEvent, LinkId, Outbound};
+use crate::wire::Topics;
+
+pub use tls::{Tls, TlsFiles};
+pub use url::BrokerUrl;
+
+/// Joins the network behind a broker and stays joined until told to leave. Must be called inside a tokio runtime.
+pub fn start(config: Config, id: LinkId) -> Link {
+    let (outbound, commands) = mpsc::channel::<Outbound>(config.queue.max(1));
+    let (reports, events) = mpsc::channel::<LinkEvent>(config.queue.max(1));
+    tokio::spawn(run::run(config, commands, reports));
+    Link { id, outbound, events }
+}
+
+/// How to join.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The broker.
+    pub broker: BrokerUrl,
+    /// Prefix and own name, as topics. The client id is `msgrpc-<name>` (W-033).
+    pub topics: Topics,
+    /// The account at the broker.
+    pub credentials: Option<Credentials>,
+    /// Certificates for `mqtts`. Absent: the roots of the system and no client certificate.
+    pub tls: Option<Tls>,
+    /// Whether to take requests, that is to subscribe to `req/<me>`. A pure caller does not.
+    pub requests: bool,
+    /// Whether to be seen: presence and a will (W-032, W-034). Only a tap stays unseen.
+    pub announce: bool,
+    /// How long the link may be silent before it is probed; whole seconds.
+    pub keep_alive: Duration,
+    /// How long a connection attempt may take: name, socket, TLS and CONNACK together, then again for subscribing.
+    pub connect_timeout: Duration,
+    /// The pause before the first retry.
+    pub backoff_min: Duration,
+    /// The pause that retries grow to.
+    pub backoff_max: Duration,
+    /// The largest packet taken, in bytes; the broker is told. Also the bound for sending where the broker names none.
+    pub max_packet: u32,
+    /// How many commands and how many events may wait in the two channels.
+    pub queue: usize,
+}
+
+impl Config {
+    /// The usual settings for `broker` under `topics`: seen, taking requests, without account or certificates.
+    pub const fn new(broker: BrokerUrl, topics: Topics) -> Self {
+        Self {
+            broker,
+            topics,
+            credentials: None,
+            tls: None,
+            requests: true,
+            announce: true,
+            keep_alive: Duration::from_mins(1),
+            connect_timeout: Duration::from_secs(10),
+            backoff_min: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(5),
+            max_packet: 32 * 1024 * 1024,
+            queue: 1024,
+        }
+    }
+}
+
+/// An account at a broker.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// The user name.
+    pub username: String,
+    /// The password; some brokers want none.
+    pub password: Option<Secret>,
+}
+
+/// A text that is never printed.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a secret.
+    pub const fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Secret(…)")
+    }
+}
+
+/// What is wrong with the settings of a link. No text of a refused URL is in it: a password may stand there.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A scheme that is not spoken.
+    #[error("a broker URL begins with mqtt://, tcp://, mqtts://, tls:// or ssl://")]
+    Scheme,
+    /// MQTT over WebSocket.
+    #[error("MQTT over WebSocket (ws://, wss://) is not spoken; use the broker's mqtt:// or mqtts:// port")]
+    WebSocket,
+    /// A user or password in the URL.
+    #[error("a broker URL carries no user and no password: process listings are public; use the environment")]
+    UserInfo,
+    /// No host, or one that cannot be a host.
+    #[error("the broker URL names no usable host; an IPv6 address goes in brackets")]
+    Host,
+    /// A port that is none.
+    #[error("the port of the broker URL is not a number from 1 to 65535")]
+    Port,
+    /// Something after the port.
+    #[error("a broker URL ends after the port; the topic prefix is a setting of its own")]
+    Path,
+    /// A file that could not be read.
+    #[error("cannot read {path}: {source}")]
+    File {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A file that holds no certificate or key.
+    #[error("{path} holds no usable {what}: {why}")]
+    Pem {
+        /// Which file.
+        path: std::path::PathBuf,
+        /// What was looked for.
+        what: &'static str,
+        /// What the parser says.
+        why: String,
+    },
+    /// The system has no roots and none were given.
+    #[error("this system offers no root certificates; name a CA file")]
+    NoRoots,
+    /// Certificate and key do not go together, or TLS cannot be set up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(String),
+}

@@ -1,0 +1,49 @@
+//! The settings of one connection, as the client library takes them.
+
+use rumqttc::{Broker, ConnectProperties, LastWill, MqttOptions, QoS, TlsConfiguration, Transport};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use super::ledger::WINDOW;
+use super::{Config, Tls, socket};
+
+/// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
+pub(super) fn options(config: &Config, tls: Option<&Tls>, parted: mpsc::Sender<TcpStream>) -> MqttOptions {
+    let (host, port) = (config.broker.host().to_owned(), config.broker.port());
+    let mut options = MqttOptions::new(format!("msgrpc-{}", config.topics.me()), Broker::tcp(&*host, port));
+    options.set_transport(
+        tls.map_or(Transport::Tcp, |tls| Transport::tls_with_config(TlsConfiguration::Rustls(tls.0.clone()))),
+    );
+    options.set_clean_start(true);
+    let mut properties = ConnectProperties::new();
+    properties.session_expiry_interval = Some(0);
+    options.set_connect_properties(properties);
+    // Told to the broker, which then leaves out what is larger: else one such message would cut the link.
+    options.set_max_packet_size(Some(config.max_packet));
+    options.set_keep_alive(u16::try_from(config.keep_alive.as_secs()).unwrap_or(u16::MAX));
+    options.set_connect_timeout(config.connect_timeout);
+    options.set_outgoing_inflight_upper_limit(u16::try_from(WINDOW).unwrap_or(u16::MAX));
+    options.set_max_request_batch(BATCH);
+    options.set_read_batch_size(BATCH);
+    if config.announce {
+        options.set_last_will(LastWill::new(config.topics.presence(), "offline", QoS::AtLeastOnce, true, None));
+    }
+    match config.credentials.as_ref().map(|account| (&account.username, &account.password)) {
+        None => {}
+        Some((username, None)) => {
+            options.set_username(username);
+        }
+        Some((username, Some(password))) => {
+            options.set_credentials(username, password.expose().to_owned());
+        }
+    }
+    let budget = config.connect_timeout;
+    options.set_socket_connector(move |_, _| {
+        let (host, parted) = (host.clone(), parted.clone());
+        async move { socket::connect(&host, port, budget, parted).await }
+    });
+    options
+}
+
+/// How many packets are written before one flush, and read before one: enough to batch, little enough to be fair.
+pub(super) const BATCH: usize = 32;

@@ -1,0 +1,131 @@
+//! Why a connection failed, in our words.
+
+use std::error::Error;
+use std::io;
+
+use rumqttc::mqttbytes::Error as PacketError;
+use rumqttc::tokio_rustls::rustls;
+use rumqttc::{ConnectReturnCode, ConnectionError, DisconnectReasonCode, StateError};
+
+use crate::link::{DownKind, DownReason};
+
+/// How far a connection had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Before CONNACK.
+    Connecting,
+    /// After it.
+    Connected,
+}
+
+/// Names the cause of an ended connection.
+pub(super) fn reason(error: &ConnectionError, stage: Stage) -> DownReason {
+    // The client library names the cause of a packet error only as a value, not as a source.
+    let root: &(dyn Error + 'static) = match error {
+        ConnectionError::MqttState(StateError::Deserialization(PacketError::Io(error)) | StateError::Io(error)) => {
+            error
+        }
+        other => other,
+    };
+    if let Some(tls) = tls_cause(root) {
+        return down(DownKind::Tls, tls);
+    }
+    match error {
+        ConnectionError::ConnectionRefused(code) => refused(*code),
+        ConnectionError::MqttState(error) => state(error, stage),
+        ConnectionError::Timeout(_) => down(DownKind::Unreachable, "no answer in time"),
+        ConnectionError::Tls(error) => down(DownKind::Tls, error.to_string()),
+        ConnectionError::Io(error) => io_trouble(error, stage),
+        ConnectionError::NotConnAck(_) | ConnectionError::SessionStateMismatch { .. } => {
+            down(DownKind::Protocol, error.to_string())
+        }
+        other => down(DownKind::Lost, other.to_string()),
+    }
+}
+
+fn state(error: &StateError, stage: Stage) -> DownReason {
+    match (error, stage) {
+        (StateError::ServerDisconnect { reason_code, reason_string }, _) => {
+            disconnected(*reason_code, reason_string.as_deref())
+        }
+        (StateError::Deserialization(PacketError::InvalidConnectReturnCode(4 | 5)), _) => {
+            down(DownKind::Unauthorized, "the broker refused our account")
+        }
+        (StateError::Deserialization(PacketError::Io(error)) | StateError::Io(error), _) => io_trouble(error, stage),
+        (StateError::ConnectionAborted | StateError::Deserialization(_), Stage::Connecting) => {
+            down(DownKind::Protocol, NO_MQTT5)
+        }
+        (StateError::ConnectionAborted, Stage::Connected) => down(DownKind::Lost, "the broker closed the connection"),
+        (StateError::AwaitPingResp, _) => down(DownKind::Lost, "the broker did not answer a ping"),
+        (other, Stage::Connected) => down(DownKind::Lost, other.to_string()),
+        (other, Stage::Connecting) => down(DownKind::Protocol, other.to_string()),
+    }
+}
+
+fn io_trouble(error: &io::Error, stage: Stage) -> DownReason {
+    match stage {
+        Stage::Connecting if error.kind() == io::ErrorKind::Other => down(DownKind::Protocol, NO_MQTT5),
+        Stage::Connecting => down(DownKind::Unreachable, error.to_string()),
+        Stage::Connected => down(DownKind::Lost, error.to_string()),
+    }
+}
+
+/// What a CONNACK with a failure says.
+fn refused(code: ConnectReturnCode) -> DownReason {
+    use ConnectReturnCode as Code;
+    match code {
+        Code::BadUserNamePassword => down(DownKind::Unauthorized, "the broker refused user name or password"),
+        Code::NotAuthorized => {
+            down(DownKind::Unauthorized, "the broker does not authorize us: user name, password or its access list")
+        }
+        Code::Banned | Code::BadAuthenticationMethod | Code::ClientIdentifierNotValid | Code::BadClientId => {
+            down(DownKind::Unauthorized, format!("the broker refused us: {code:?}"))
+        }
+        Code::UnsupportedProtocolVersion | Code::RefusedProtocolVersion => down(DownKind::Protocol, NO_MQTT5),
+        Code::ServiceUnavailable
+        | Code::ServerUnavailable
+        | Code::ServerBusy
+        | Code::QuotaExceeded
+        | Code::UseAnotherServer
+        | Code::ServerMoved
+        | Code::ConnectionRateExceeded => {
+            down(DownKind::Unreachable, format!("the broker takes no connection: {code:?}"))
+        }
+        other => down(DownKind::Protocol, format!("the broker refused the connection: {other:?}")),
+    }
+}
+
+/// What a DISCONNECT of the broker says.
+fn disconnected(code: DisconnectReasonCode, text: Option<&str>) -> DownReason {
+    use DisconnectReasonCode as Code;
+    let text = text.map(|text| format!(": {:?}", text.chars().take(200).collect::<String>())).unwrap_or_default();
+    match code {
+        Code::SessionTakenOver => down(DownKind::Displaced, format!("another peer connected under our name{text}")),
+        Code::NotAuthorized => down(DownKind::Unauthorized, format!("the broker does not authorize us{text}")),
+        other => down(DownKind::Lost, format!("the broker ended the connection, {other:?}{text}")),
+    }
+}
+
+/// The TLS error below `error`, if one is there. The TLS layer wraps its errors as I/O errors of any depth.
+fn tls_cause(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<rustls::Error>() {
+            return Some(error.to_string());
+        }
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = match inner {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+/// A reason from its parts.
+pub(super) fn down(kind: DownKind, detail: impl Into<String>) -> DownReason {
+    DownReason { kind, detail: detail.into() }
+}
+
+const NO_MQTT5: &str =
+    "no MQTT 5 broker answers there: an MQTT 3.1.1 broker, a TLS port, or no broker at all (MQTT 5 is needed)";
