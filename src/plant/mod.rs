@@ -6,6 +6,7 @@ mod capability;
 mod describe;
 mod descriptions;
 mod error;
+mod follow;
 mod gate;
 mod peers;
 mod read_state;
@@ -13,11 +14,14 @@ mod set_state;
 
 use std::{sync::Arc, time::Duration};
 
+pub(crate) use call::find_namespace;
 pub use call::{Arguments, CallRequest, Called};
 pub use capability::{Capabilities, CapabilityMatch};
 pub use describe::Described;
 use descriptions::Descriptions;
+pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, Target};
+pub use follow::Followed;
 pub use gate::Principal;
 pub use peers::{PeerKind, PeerLine};
 pub use read_state::{ReadState, Snapshot};

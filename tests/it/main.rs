@@ -8,5 +8,8 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+mod harness;
 mod link_mqtt;
+mod mcp;
 mod scripted;
+mod stdin;
