@@ -13,3 +13,4 @@ mod link_mqtt;
 mod mcp;
 mod scripted;
 mod stdin;
+mod tidy;
