@@ -11,5 +11,7 @@
 mod harness;
 mod link_mqtt;
 mod mcp;
+mod plant;
 mod scripted;
 mod stdin;
+mod tools;
