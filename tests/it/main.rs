@@ -13,5 +13,6 @@ mod link_mqtt;
 mod mcp;
 mod plant;
 mod scripted;
+mod silence;
 mod stdin;
 mod tools;
