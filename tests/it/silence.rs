@@ -216,3 +216,34 @@ async fn a_cancelled_look_leaves_nothing_behind() {
     assert_eq!(request.method, "off");
     client.still_there().await;
 }
+
+/// F-09: what a peer returns is bounded before it reaches the model; what was cut says how much there was.
+#[tokio::test(start_paused = true)]
+async fn a_huge_result_is_cut_to_its_head() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    client.start("c", "call_method", press()).await;
+    let (_, request) = hand.request().await;
+    hand.answer(&request, Answer::Value(Some(Value::Text("x".repeat(20_000_000))))).await;
+    let answer = client.read().await;
+    let told = &answer["result"]["structuredContent"]["result"];
+    assert_eq!((&told["truncated"], &told["bytes"]), (&json!(true), &json!(20_000_002)));
+    assert!(answer.to_string().len() < 100_000);
+    client.still_there().await;
+}
+
+/// tools.md, find_capability: a plant full of silent peers is searched for a bounded time, and says who did not answer.
+#[tokio::test(start_paused = true)]
+async fn a_search_among_silent_peers_is_bounded() {
+    let (mut client, hand) = ByHand::joined().await;
+    for n in 0..400 {
+        hand.tell(LinkEvent::Online { peer: name(&format!("silent-{n:03}")), shape: None }).await;
+    }
+    let started = tokio::time::Instant::now();
+    let mut asked = hand.asked;
+    let taking = tokio::spawn(async move { while asked.recv().await.is_some() {} });
+    let told = client.call("find_capability", json!({"capability": "@x/y/Z"})).await["structuredContent"].take();
+    assert_eq!((&told["matches"], &told["unanswered_count"]), (&json!([]), &json!(401)), "{told}");
+    assert_eq!(told["unanswered"].as_array().unwrap().len(), 50);
+    assert!(started.elapsed().as_secs() <= 31, "{:?}", started.elapsed());
+    taking.abort();
+}

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{TimeoutMs, WaitSeconds, moment, plant_value, principal, source};
+use super::{TimeoutMs, WaitSeconds, moment, plant_value, principal, shown, source};
 use crate::{
     contract::Semantics,
-    mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, check::bad_argument, tagged},
+    mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, check::bad_argument},
     plant::{Arguments, CallRequest, Called, Followed, Plant},
 };
 
@@ -41,7 +41,7 @@ struct Input {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answer {
-    /// What the method returned; null when it returned nothing.
+    /// What the method returned; null when it returned nothing, {truncated, bytes, head} when it is over 256 KiB.
     result: Json,
     /// Said when nothing was returned.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,7 +142,7 @@ async fn follow(
     let (id, expires_at) = (ticket.id.clone(), moment(ticket.expires_ms));
     context.progress.expect(wait);
     let progress = |value: &Option<crate::wire::Value>| {
-        let value = value.clone().map_or(Json::Null, tagged::to_json);
+        let value = value.clone().map_or(Json::Null, shown);
         context.progress.note(format!("the peer reports {value}"));
     };
     let (followed, last) = tokio::select! {
@@ -163,13 +163,13 @@ async fn follow(
             "rejected"
         }
     };
-    TicketAnswer { id, expires_at, state, progress: last.map(tagged::to_json), error }
+    TicketAnswer { id, expires_at, state, progress: last.map(shown), error }
 }
 
 fn answer(called: Called, ticket: Option<TicketAnswer>) -> Answer {
     let note = called.value.is_none().then_some("the method ran and returned nothing");
     Answer {
-        result: called.value.map_or(Json::Null, tagged::to_json),
+        result: called.value.map_or(Json::Null, shown),
         note,
         ms: milliseconds(called.took),
         semantics: called.semantics.map(Semantics::as_str),
