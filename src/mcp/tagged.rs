@@ -41,9 +41,10 @@ pub fn to_json(value: Value) -> Json {
         Value::Null => Json::Null,
         Value::Bool(bit) => Json::Bool(bit),
         Value::Int(number) => Json::Number(number.into()),
-        Value::Float(number) => {
-            Number::from_f64(number).map_or_else(|| tag("$number", odd_number(number)), Json::Number)
-        }
+        Value::Float(number) => match integral(number) {
+            Some(integer) => Json::Number(integer.into()),
+            None => Number::from_f64(number).map_or_else(|| tag("$number", odd_number(number)), Json::Number),
+        },
         Value::Text(text) => Json::String(text),
         Value::Bytes(bytes) => tag("$bytes", STANDARD.encode(bytes)),
         Value::Date(millis) => tag("$date", instant::format(millis)),
@@ -67,7 +68,10 @@ impl Serialize for Tagged<'_> {
             Value::Null => serializer.serialize_unit(),
             Value::Bool(bit) => serializer.serialize_bool(*bit),
             Value::Int(number) => serializer.serialize_i64(*number),
-            Value::Float(number) if number.is_finite() => serializer.serialize_f64(*number),
+            Value::Float(number) if number.is_finite() => match integral(*number) {
+                Some(integer) => serializer.serialize_i64(integer),
+                None => serializer.serialize_f64(*number),
+            },
             Value::Float(number) => one(serializer, "$number", odd_number(*number)),
             Value::Text(text) => serializer.serialize_str(text),
             Value::Bytes(bytes) => one(serializer, "$bytes", &STANDARD.encode(bytes)),
@@ -110,6 +114,12 @@ fn tag(key: &str, value: impl Into<Json>) -> Json {
 
 fn needs_escape(map: &Map) -> bool {
     map.len() == 1 && map.iter().any(|(key, _)| TAGS.contains(&key))
+}
+
+/// A double without a fraction as the integer it is to every peer (wire.md 3.1).
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "within ±(2^53−1) both are exact")]
+fn integral(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() <= MAX_SAFE as f64).then_some(number as i64)
 }
 
 fn odd_number(number: f64) -> &'static str {
@@ -256,6 +266,15 @@ mod tests {
         check(&Value::Ext(-3, Bytes::from_static(b"x")), &json!({"$ext": {"type": -3, "bytes": "eA=="}}));
     }
 
+    /// wire.md 3.1: a double without a fraction is the same number as the integer, and reads shorter.
+    #[test]
+    fn whole_doubles_are_written_as_integers() {
+        for (number, json) in [(42.0, json!(42)), (-0.0, json!(0)), (0.5, json!(0.5)), (1e300, json!(1e300))] {
+            assert_eq!(to_json(Value::Float(number)), json);
+            assert_eq!(serde_json::to_value(Tagged(&Value::Float(number))).unwrap(), json);
+        }
+    }
+
     /// results.md 1: a map that really has a tag as its single key travels as `$map`, however often.
     #[test]
     fn a_map_that_looks_like_a_tag_is_escaped() {
@@ -308,7 +327,7 @@ mod tests {
             any::<bool>().prop_map(Value::Bool),
             (-(1i64 << 53) + 1..1i64 << 53).prop_map(Value::Int),
             (-instant::FURTHEST..=instant::FURTHEST).prop_map(Value::Date),
-            any::<f64>().prop_map(Value::Float),
+            any::<f64>().prop_filter("read back as an integer", |n| integral(*n).is_none()).prop_map(Value::Float),
             ".{0,8}".prop_map(Value::Text),
             prop::collection::vec(any::<u8>(), 0..8).prop_map(|bytes| Value::Bytes(bytes.into())),
         ];

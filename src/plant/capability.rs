@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::Semaphore, task::JoinSet};
+use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 
 use super::{Plant, PlantError};
 use crate::wire::PeerName;
@@ -33,11 +33,14 @@ pub struct Capabilities {
 const AT_ONCE: usize = 16;
 /// How long one peer may take to answer.
 const BUDGET: Duration = Duration::from_secs(2);
+/// How long the whole search may take; whoever was not asked by then has not answered.
+const SEARCH: Duration = Duration::from_secs(30);
 
 impl Plant {
     /// Asks every peer, through memory, for namespaces that declare `capability` exactly.
     pub async fn find_capability(&self, capability: &str) -> Result<Capabilities, PlantError> {
         let (peers, _) = self.peers().await?;
+        let over = Instant::now() + SEARCH;
         let room = Arc::new(Semaphore::new(AT_ONCE));
         let mut asking = JoinSet::new();
         for peer in peers.into_iter().map(|line| line.name) {
@@ -45,13 +48,14 @@ impl Plant {
             asking.spawn(async move {
                 // The semaphore is never closed; without a permit the peer would only be asked earlier.
                 let _permit = room.acquire_owned().await.ok();
-                let description = plant.description(&peer, BUDGET).await;
+                let in_time = Instant::now() + BUDGET <= over;
+                let description = if in_time { plant.description(&peer, BUDGET).await.ok() } else { None };
                 (peer, description)
             });
         }
         let mut found = Capabilities::default();
         while let Some(Ok((peer, description))) = asking.join_next().await {
-            let Ok(description) = description else {
+            let Some(description) = description else {
                 found.unanswered.push(peer);
                 continue;
             };

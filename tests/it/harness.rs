@@ -171,7 +171,7 @@ fn nowhere() -> Plant {
 pub(crate) struct Client {
     pub(crate) input: Option<DuplexStream>,
     pub(crate) output: Option<Lines<BufReader<DuplexStream>>>,
-    pub(crate) switches: Switches,
+    switches: Option<Switches>,
     pub(crate) server: Server,
     pub(crate) stop: CancellationToken,
     pub(crate) ended: JoinHandle<Ended>,
@@ -180,16 +180,26 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(setup: &Setup) -> Self {
         let (tools, switches) = tools();
+        Self { switches: Some(switches), ..Self::over(nowhere(), tools, setup) }
+    }
+
+    /// A client of these tools over this plant.
+    pub(crate) fn over(plant: Plant, tools: Vec<Tool>, setup: &Setup) -> Self {
         let incidents = Box::new(|| "incident-1".to_owned());
         let config = Config { limits: setup.limits, longest_call: None, cursor_key: [1; 32], incidents };
-        let server = Server::new(nowhere(), Registry::new(tools, setup.offer), config);
+        let server = Server::new(plant, Registry::new(tools, setup.offer), config);
         let (input, server_input) = tokio::io::duplex(64 * 1024);
         let (server_output, output) = tokio::io::duplex(setup.pipe);
         let stop = CancellationToken::new();
         let session = server.session("stdio", Door::Stdio);
         let ended = tokio::spawn(serve(server_input, server_output, session, setup.stdio, stop.clone()));
         let output = Some(BufReader::new(output).lines());
-        Self { input: Some(input), output, switches, server, stop, ended }
+        Self { input: Some(input), output, switches: None, server, stop, ended }
+    }
+
+    /// What the tools of the tests share with them.
+    pub(crate) fn switches(&mut self) -> &mut Switches {
+        self.switches.as_mut().expect("a client of the tools of the tests")
     }
 
     /// A client whose session has begun.

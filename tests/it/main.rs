@@ -11,6 +11,9 @@
 mod harness;
 mod link_mqtt;
 mod mcp;
+mod plant;
 mod scripted;
+mod silence;
 mod stdin;
 mod tidy;
+mod tools;

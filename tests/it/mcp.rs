@@ -74,7 +74,7 @@ async fn the_newest_revision_needs_no_handshake() {
     assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(3_600_000), &json!("private")));
     let bare = client.ask("tools/call", &call).await;
     assert_eq!(bare["error"]["code"], -32602, "{bare}");
-    assert_eq!(client.switches.echoed.load(Ordering::SeqCst), 1);
+    assert_eq!(client.switches().echoed.load(Ordering::SeqCst), 1);
 }
 
 /// results.md 1: the text of a success is the same JSON.
@@ -116,7 +116,7 @@ async fn wrong_arguments_are_results() {
         assert!(error["expected"].is_string() && error["got"].is_string() && error["retryable"] == false);
         assert!(result["content"][0]["text"].as_str().unwrap().starts_with("code: bad_argument\nmessage: "));
     }
-    assert_eq!(client.switches.echoed.load(Ordering::SeqCst), 0);
+    assert_eq!(client.switches().echoed.load(Ordering::SeqCst), 0);
     let result = client.call("echo", json!({"text": "refuse"})).await;
     assert_eq!(result["structuredContent"]["error"]["alternatives"], json!(["oven"]));
 }
@@ -147,7 +147,7 @@ async fn too_many_calls_are_busy() {
     let limits = Limits { running: 1, queued: 1, retry_after: Duration::from_millis(250) };
     let mut client = Client::begun(&Setup { limits, ..Setup::default() }).await;
     client.start("first", "block", json!({})).await;
-    client.switches.begun.recv().await.unwrap();
+    client.switches().begun.recv().await.unwrap();
     client.start("second", "block", json!({})).await;
     client.start("third", "block", json!({})).await;
     let answer = client.read().await;
@@ -156,7 +156,7 @@ async fn too_many_calls_are_busy() {
         (&error["code"], &error["retryable"], &error["retry_after_ms"]),
         (&json!("busy"), &json!(true), &json!(250))
     );
-    client.switches.release.add_permits(2);
+    client.switches().release.add_permits(2);
     for _ in 0..2 {
         assert_eq!(client.read().await["result"]["structuredContent"]["done"], true);
     }
@@ -169,14 +169,14 @@ async fn a_cancelled_call_is_told_and_not_answered() {
     for tool in ["block", "press"] {
         let mut client = Client::begun(&Setup { limits, ..Setup::default() }).await;
         client.start("c", tool, json!({})).await;
-        client.switches.begun.recv().await.unwrap();
+        client.switches().begun.recv().await.unwrap();
         let asked = Instant::now();
         client
             .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}}))
             .await;
-        assert_eq!(client.switches.told.recv().await, Some(tool));
+        assert_eq!(client.switches().told.recv().await, Some(tool));
         assert!(asked.elapsed() < Duration::from_millis(100));
-        client.switches.release.add_permits(1);
+        client.switches().release.add_permits(1);
         client.server.settled().await;
         let result = client.call("echo", json!({"text": "next"})).await;
         assert_eq!(
@@ -192,16 +192,16 @@ async fn a_call_cancelled_in_the_queue_never_runs() {
     let limits = Limits { running: 1, queued: 1, ..Limits::default() };
     let mut client = Client::begun(&Setup { limits, ..Setup::default() }).await;
     client.start("first", "block", json!({})).await;
-    client.switches.begun.recv().await.unwrap();
+    client.switches().begun.recv().await.unwrap();
     client.start("queued", "echo", json!({"text": "x"})).await;
     client
         .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "queued"}}))
         .await;
     client.still_there().await;
-    client.switches.release.add_permits(1);
+    client.switches().release.add_permits(1);
     assert_eq!(client.read().await["id"], "first");
     client.still_there().await;
-    assert_eq!(client.switches.echoed.load(Ordering::SeqCst), 0);
+    assert_eq!(client.switches().echoed.load(Ordering::SeqCst), 0);
 }
 
 /// results.md 6: progress after a second, at most four times a second, only with a token; it grows.
@@ -227,13 +227,13 @@ async fn a_waiting_call_reports_progress() {
             begun.elapsed()
         );
     }
-    client.switches.release.add_permits(1);
+    client.switches().release.add_permits(1);
     assert_eq!(client.read().await["id"], "p");
     client.start("quiet", "block", json!({})).await;
-    client.switches.begun.recv().await.unwrap();
-    client.switches.begun.recv().await.unwrap();
+    client.switches().begun.recv().await.unwrap();
+    client.switches().begun.recv().await.unwrap();
     tokio::time::advance(Duration::from_secs(10)).await;
-    client.switches.release.add_permits(1);
+    client.switches().release.add_permits(1);
     assert_eq!(client.read().await["id"], "quiet", "without a token nothing is reported");
 }
 
@@ -253,10 +253,10 @@ async fn a_panic_is_an_answer() {
 async fn an_id_in_use_is_refused() {
     let mut client = Client::begun(&Setup::default()).await;
     client.start("same", "block", json!({})).await;
-    client.switches.begun.recv().await.unwrap();
+    client.switches().begun.recv().await.unwrap();
     client.start("same", "echo", json!({"text": "x"})).await;
     assert_eq!(client.read().await["error"]["code"], -32600);
-    client.switches.release.add_permits(1);
+    client.switches().release.add_permits(1);
     assert_eq!(client.read().await["result"]["structuredContent"]["done"], true);
     client.start("same", "echo", json!({"text": "x"})).await;
     assert_eq!(client.read().await["result"]["structuredContent"]["text"], "x");
@@ -293,9 +293,9 @@ fn the_table_and_the_rules_of_a_registry() {
 async fn cancelling_works_without_a_handshake() {
     let mut client = Client::new(&Setup::default());
     client.request("c", "tools/call", &inline("2026-07-28", json!({"name": "block", "arguments": {}}))).await;
-    client.switches.begun.recv().await.unwrap();
+    client.switches().begun.recv().await.unwrap();
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}})).await;
-    assert_eq!(client.switches.told.recv().await, Some("block"));
+    assert_eq!(client.switches().told.recv().await, Some("block"));
     let answer = client.ask("tools/list", &inline("2026-07-28", json!({}))).await;
     assert!(answer["result"]["tools"].is_array());
 }

@@ -65,7 +65,7 @@ async fn refused_lines_are_answered_and_the_session_goes_on() {
             assert_eq!(client.ask("ping", &json!({})).await["result"], json!({}));
         }
     }
-    assert_eq!(client.switches.echoed.load(Ordering::SeqCst), 0, "nothing of this is executed");
+    assert_eq!(client.switches().echoed.load(Ordering::SeqCst), 0, "nothing of this is executed");
 }
 
 /// results.md 5: a line over 32 MiB is answered with its id, skipped to its newline, and the next one is read.
@@ -105,9 +105,9 @@ async fn a_call_that_cannot_be_answered_is_never_executed() {
     client.initialize("2025-06-18").await;
     client.send(&json!({"jsonrpc": "2.0", "method": "tools/call", "params": params})).await;
     client.still_there().await;
-    assert_eq!(client.switches.echoed.load(Ordering::SeqCst), 0);
+    assert_eq!(client.switches().echoed.load(Ordering::SeqCst), 0);
     assert_eq!(client.ask("tools/call", &params).await["result"]["structuredContent"]["text"], "x");
-    assert_eq!(client.switches.echoed.load(Ordering::SeqCst), 1);
+    assert_eq!(client.switches().echoed.load(Ordering::SeqCst), 1);
 }
 
 /// `params: null` is no params; the SDK would answer -32601.
@@ -149,13 +149,13 @@ async fn slow_work_does_not_stop_the_reading() {
     }
     client.still_there().await;
     for _ in 0..32 {
-        client.switches.begun.recv().await.unwrap();
+        client.switches().begun.recv().await.unwrap();
     }
     client.start("one too many", "block", json!({})).await;
     let answer = client.read().await;
     assert_eq!(answer["id"], "one too many");
     assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "busy");
-    client.switches.release.add_permits(160);
+    client.switches().release.add_permits(160);
     for _ in 0..160 {
         assert_eq!(client.read().await["result"]["structuredContent"], json!({"done": true}));
     }
@@ -191,11 +191,11 @@ async fn a_client_that_does_not_read_stops_the_reading() {
 async fn at_the_end_of_input_running_calls_are_answered() {
     let mut client = Client::begun(&Setup::default()).await;
     client.start("slow", "block", json!({})).await;
-    client.switches.begun.recv().await.unwrap();
+    client.switches().begun.recv().await.unwrap();
     client.send_bytes(br#"{"jsonrpc":"2.0","id":"no newline","method":"ping"}"#).await;
     client.input.take();
     assert_eq!(client.read().await["id"], "no newline");
-    client.switches.release.add_permits(1);
+    client.switches().release.add_permits(1);
     let answer = client.read().await;
     assert_eq!((&answer["id"], &answer["result"]["structuredContent"]), (&json!("slow"), &json!({"done": true})));
     assert!(client.output.as_mut().unwrap().next_line().await.unwrap().is_none());
@@ -207,7 +207,7 @@ async fn at_the_end_of_input_running_calls_are_answered() {
 async fn the_wait_at_the_end_of_input_is_bounded() {
     let mut client = Client::begun(&Setup::default()).await;
     client.start("slow", "press", json!({})).await;
-    client.switches.begun.recv().await.unwrap();
+    client.switches().begun.recv().await.unwrap();
     let begun = tokio::time::Instant::now();
     client.input.take();
     let answer = client.read().await;
@@ -216,8 +216,8 @@ async fn the_wait_at_the_end_of_input_is_bounded() {
         (&error["code"], &error["outcome"], &error["retryable"]),
         (&json!("cancelled"), &json!("unknown"), &json!(false))
     );
-    assert_eq!(client.switches.told.recv().await, Some("press"));
-    let (server, release) = (client.server.clone(), client.switches.release.clone());
+    assert_eq!(client.switches().told.recv().await, Some("press"));
+    let (server, release) = (client.server.clone(), client.switches().release.clone());
     assert_eq!(client.ended().await, Ended::EndOfInput);
     assert!(begun.elapsed() < Duration::from_secs(11), "{:?}", begun.elapsed());
     release.add_permits(1);
@@ -229,9 +229,9 @@ async fn the_wait_at_the_end_of_input_is_bounded() {
 async fn asked_to_stop_it_drains_too() {
     let mut client = Client::begun(&Setup::default()).await;
     client.start("slow", "block", json!({})).await;
-    client.switches.begun.recv().await.unwrap();
+    client.switches().begun.recv().await.unwrap();
     client.stop.cancel();
-    client.switches.release.add_permits(1);
+    client.switches().release.add_permits(1);
     assert_eq!(client.read().await["id"], "slow");
     assert_eq!(client.ended().await, Ended::Stopped);
 }
@@ -241,11 +241,11 @@ async fn asked_to_stop_it_drains_too() {
 async fn a_broken_output_ends_the_session() {
     let mut client = Client::begun(&Setup::default()).await;
     client.start("slow", "press", json!({})).await;
-    client.switches.begun.recv().await.unwrap();
+    client.switches().begun.recv().await.unwrap();
     client.output.take();
     client.request("x", "ping", &json!({})).await;
-    assert_eq!(client.switches.told.recv().await, Some("press"));
-    client.switches.release.add_permits(1);
+    assert_eq!(client.switches().told.recv().await, Some("press"));
+    client.switches().release.add_permits(1);
     let server = client.server.clone();
     assert_eq!(client.ended().await, Ended::OutputClosed);
     server.settled().await;

@@ -6,16 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{TimeoutMs, WaitSeconds, moment, plant_value, principal, source};
+use super::{TimeoutMs, WaitSeconds, moment, plant_value, principal, shown, source};
 use crate::{
     contract::Semantics,
-    mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, check::bad_argument, tagged},
+    mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, check::bad_argument},
     plant::{Arguments, CallRequest, Called, Followed, Plant},
 };
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+struct Input {
     /// Which peer.
     #[schemars(length(min = 1, max = 256))]
     peer: String,
@@ -41,7 +41,7 @@ struct Args {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answer {
-    /// What the method returned; null when it returned nothing.
+    /// What the method returned; null when it returned nothing, {truncated, bytes, head} when it is over 256 KiB.
     result: Json,
     /// Said when nothing was returned.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,7 @@ pub(super) fn tool() -> Tool {
     Tool::new(spec, run)
 }
 
-async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
+async fn run(plant: Plant, args: Input, context: CallContext) -> Result<Answer, ToolError> {
     let wait = args.wait_seconds.duration();
     let request = CallRequest {
         arguments: arguments(args.args, args.named_args)?,
@@ -142,7 +142,7 @@ async fn follow(
     let (id, expires_at) = (ticket.id.clone(), moment(ticket.expires_ms));
     context.progress.expect(wait);
     let progress = |value: &Option<crate::wire::Value>| {
-        let value = value.clone().map_or(Json::Null, tagged::to_json);
+        let value = value.clone().map_or(Json::Null, shown);
         context.progress.note(format!("the peer reports {value}"));
     };
     let (followed, last) = tokio::select! {
@@ -163,13 +163,13 @@ async fn follow(
             "rejected"
         }
     };
-    TicketAnswer { id, expires_at, state, progress: last.map(tagged::to_json), error }
+    TicketAnswer { id, expires_at, state, progress: last.map(shown), error }
 }
 
 fn answer(called: Called, ticket: Option<TicketAnswer>) -> Answer {
     let note = called.value.is_none().then_some("the method ran and returned nothing");
     Answer {
-        result: called.value.map_or(Json::Null, tagged::to_json),
+        result: called.value.map_or(Json::Null, shown),
         note,
         ms: milliseconds(called.took),
         semantics: called.semantics.map(Semantics::as_str),

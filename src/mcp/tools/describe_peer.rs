@@ -52,9 +52,9 @@ struct Answer {
     fake: bool,
     /// Its namespaces, sorted. `msgrpc`, which every describable peer serves, is shown when asked for.
     namespaces: Vec<Json>,
-    /// Detailed only: the named types that these namespaces refer to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    types: Option<Json>,
+    /// The named types that these namespaces refer to.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    types: Map<String, Json>,
     /// Powers that are open on it beyond the usual.
     #[serde(skip_serializing_if = "Option::is_none")]
     elevated: Option<Json>,
@@ -75,8 +75,8 @@ const PATHS: usize = 64;
 const TYPE_CHARS: usize = 120;
 /// How many problems are told.
 const PROBLEMS: usize = 20;
-/// How many bytes of named types one detailed page carries.
-const TYPE_BYTES: usize = 12 * 1024;
+/// How many bytes of named types one page carries.
+const TYPE_BYTES: usize = 8 * 1024;
 
 pub(super) fn tool() -> Tool {
     let spec = Spec {
@@ -119,7 +119,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         cursor: args.cursor.as_deref(),
     };
     let (namespaces, page) = pager.keyed(entries)?;
-    let types = (args.format == Format::Detailed).then(|| referred(&namespaces, &described.answer));
+    let types = types(&described, &namespaces, args.format);
     Ok(Answer {
         name: described.peer.to_string(),
         version: description.version.clone(),
@@ -230,24 +230,30 @@ fn verbatim(described: &Described, name: &str) -> Json {
     found.cloned().map_or(Json::Null, tagged::to_json)
 }
 
-/// The named types these namespaces refer to, and those refer to in turn, up to a bound.
-fn referred(namespaces: &[Json], answer: &Value) -> Json {
-    let declared = answer.get("types").and_then(Value::as_map);
+/// The named types that the namespaces of this page refer to, and those refer to in turn, up to a bound.
+fn types(described: &Described, page: &[Json], format: Format) -> Map<String, Json> {
     let mut wanted = BTreeSet::new();
-    namespaces.iter().for_each(|namespace| refs(namespace, &mut wanted));
+    for name in page.iter().filter_map(|namespace| namespace.get("name")?.as_str()) {
+        refs(&verbatim(described, name), &mut wanted);
+    }
+    let declared = described.answer.get("types").and_then(Value::as_map);
     let (mut types, mut bytes) = (Map::new(), 0);
     while let Some(name) = wanted.pop_first() {
         let node = declared.and_then(|declared| declared.get(&name)).filter(|_| !types.contains_key(&name));
         let Some(node) = node.cloned().map(tagged::to_json) else { continue };
-        bytes += node.to_string().len();
+        refs(&node, &mut wanted);
+        let shown = match (format, described.description.types.get(&name)) {
+            (Format::Concise, Some(node)) => signature::concise(node, TYPE_CHARS).into(),
+            (Format::Concise | Format::Detailed, _) => node,
+        };
+        bytes += name.len() + shown.to_string().len();
         if bytes > TYPE_BYTES {
             types.insert("…".into(), json!({"truncated": true, "bytes": TYPE_BYTES}));
             break;
         }
-        refs(&node, &mut wanted);
-        types.insert(name, node);
+        types.insert(name, shown);
     }
-    types.into()
+    types
 }
 
 fn refs(json: &Json, wanted: &mut BTreeSet<String>) {
@@ -258,9 +264,15 @@ fn refs(json: &Json, wanted: &mut BTreeSet<String>) {
             {
                 wanted.insert(name.to_owned());
             }
-            map.values().for_each(|value| refs(value, wanted));
+            for value in map.values() {
+                refs(value, wanted);
+            }
         }
-        Json::Array(items) => items.iter().for_each(|item| refs(item, wanted)),
+        Json::Array(items) => {
+            for item in items {
+                refs(item, wanted);
+            }
+        }
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
     }
 }
@@ -273,7 +285,7 @@ fn place(description: &Description) -> Option<Json> {
 }
 
 fn problems(description: &Description) -> Vec<String> {
-    let unread = description.problems.iter().map(|problem| problem.to_string());
+    let unread = description.problems.iter().map(ToString::to_string);
     let unchecked = description.unchecked.iter().map(|problem| format!("not checked here: {problem}"));
     unread.chain(unchecked).take(PROBLEMS).collect()
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::{
-    CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, instant, tagged,
+    CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, instant, tagged, text,
 };
 use crate::{
     contract::path::{PathFault, Segments},
@@ -44,6 +44,7 @@ impl WaitSeconds {
         Duration::from_secs(self.0.into())
     }
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to what decides about skipping")]
     fn is_zero(&self) -> bool {
         self.0 == 0
     }
@@ -118,6 +119,23 @@ async fn look<T>(context: &CallContext, work: impl Future<Output = Result<T, Too
         () = context.cancel.cancelled() => Err(ToolError::new(ErrorCode::Cancelled, "the client stopped waiting")),
     }
 }
+
+/// A value of the plant as a result shows it: whole up to a bound, beyond it the head of its text and its size. What a
+/// model cannot hold helps it as little as what never came.
+fn shown(value: Value) -> Json {
+    let json = tagged::to_json(value);
+    let written = serde_json::to_string(&json).unwrap_or_default();
+    if written.len() <= LARGEST_VALUE {
+        return json;
+    }
+    let (head, _) = text::cut(&written, SHOWN_HEAD);
+    serde_json::json!({"truncated": true, "bytes": written.len(), "head": head})
+}
+
+/// The largest value, as JSON text, that a result carries whole.
+const LARGEST_VALUE: usize = 256 * 1024;
+/// How much of a larger one is shown.
+const SHOWN_HEAD: usize = 12 * 1024;
 
 /// Where a peer's words come from.
 fn source(peer: &str, fake: bool) -> Source {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::{PathArgument, WaitSeconds, look, moment, repeatable, source};
+use super::{PathArgument, WaitSeconds, look, moment, repeatable, shown, source};
 use crate::{
     contract::path::{self, Segments},
     mcp::{
@@ -126,17 +126,18 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         state: None,
         path: at.as_ref().map(Segments::to_string),
         value: None,
-        authority: snapshot.authority.clone().map(tagged::to_json),
+        authority: snapshot.authority.clone().map(shown),
         page: None,
         source: source(snapshot.peer.as_str(), false),
     };
     match at {
         Some(at) => {
-            let value = tagged::to_json(there(&snapshot, &at)?.clone());
+            let value = there(&snapshot, &at)?.clone();
+            let value = if value.as_map().is_some() { tagged::to_json(value) } else { shown(value) };
             (answer.value, answer.page) = paged(value, &snapshot, &args, &context)?;
         }
         None => {
-            answer.props = Some(tagged::to_json(snapshot.props.clone()));
+            answer.props = Some(shown(snapshot.props.clone()));
             let state = tagged::to_json(snapshot.state.clone());
             (answer.state, answer.page) = paged(state, &snapshot, &args, &context)?;
         }

@@ -6,9 +6,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value as Json;
 
-use super::{PathArgument, TimeoutMs, WaitSeconds, plant_value, principal, source};
+use super::{PathArgument, TimeoutMs, WaitSeconds, plant_value, principal, shown, source};
 use crate::{
-    mcp::{CallContext, Hints, Need, Source, Spec, Tool, ToolError, tagged, tools::call_method::milliseconds},
+    mcp::{CallContext, Hints, Need, Source, Spec, Tool, ToolError, tools::call_method::milliseconds},
     plant::{Confirmation, Expectation, Plant, SetState, StateSet},
 };
 
@@ -154,10 +154,10 @@ fn answer(peer: &str, path: String, set: StateSet) -> Answer {
                 applied: true,
                 called: Some(format!("{}.{}", called.target.namespace, called.target.method)),
                 path,
-                returned: called.value.map(tagged::to_json),
+                returned: called.value.map(shown),
                 ms: Some(milliseconds(called.took)),
                 confirmed,
-                seen: seen.map(tagged::to_json),
+                seen: seen.map(shown),
                 revision,
                 note,
                 source: source(peer, called.fake),
@@ -170,7 +170,7 @@ fn answer(peer: &str, path: String, set: StateSet) -> Answer {
             returned: None,
             ms: None,
             confirmed: None,
-            seen: value.map(tagged::to_json),
+            seen: value.map(shown),
             revision: Some(seen.revision),
             note: "what was expected does not hold any more; nothing was sent. Read again and decide again.".into(),
             source: source(peer, false),
