@@ -128,7 +128,7 @@ async fn until_over(server: &Server, node: &Node) {
     }
 }
 
-async fn leave(node: &Node, running: Running) {
+pub(super) async fn leave(node: &Node, running: Running) {
     node.leave();
     if timeout(FAREWELL, running.ended()).await.is_err() {
         tracing::warn!("the farewell took too long; the broker will notice by itself");
