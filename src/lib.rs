@@ -37,6 +37,8 @@
 //!    format string.
 
 pub mod contract;
+#[cfg(feature = "demo")]
+pub mod demo;
 pub mod link;
 pub mod node;
 pub mod plant;

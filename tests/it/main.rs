@@ -8,5 +8,9 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+#[cfg(feature = "demo")]
+mod demo;
+#[cfg(feature = "demo")]
+mod demo_broker;
 mod link_mqtt;
 mod scripted;
