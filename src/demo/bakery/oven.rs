@@ -337,6 +337,7 @@ const BAKING: Duration = Duration::from_secs(20);
 const MAX_TAGS: usize = 32;
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "these numbers are exact in binary")]
 mod tests {
     use super::*;
 
