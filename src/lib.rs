@@ -36,10 +36,13 @@
 //! 9. No text from the network decides anything but data: it is never a path, a command line, a topic filter or a
 //!    format string.
 
+pub mod cli;
 pub mod contract;
 #[cfg(feature = "demo")]
 pub mod demo;
+pub mod door;
 pub mod link;
+pub mod mcp;
 pub mod node;
 pub mod plant;
 pub mod wire;

@@ -1,3 +1,7 @@
-//! Parse, log to stderr, run, exit code.
+//! plantbridge: see the library for what it is; this only hands over the command line.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    plantbridge::cli::main(std::env::args_os())
+}

@@ -2,9 +2,12 @@
 
 mod bakery;
 pub mod broker;
+mod snippet;
+pub mod tour;
 
 use std::time::Duration;
 
+pub use self::snippet::snippet;
 use self::{
     bakery::{BAKERY, PACKAGING, Peer},
     broker::{Broker, BrokerError},
@@ -21,6 +24,7 @@ pub struct Demo {
     bakery: Peer,
     packaging: Peer,
     broker: Broker,
+    url: String,
 }
 
 /// Why there is no demo.
@@ -50,7 +54,8 @@ impl Demo {
         let stand_up = |peer: Result<Peer, bakery::PeerError>| peer.map_err(|error| DemoError::Peer(error.to_string()));
         let bakery = stand_up(Peer::bakery(join(&broker, BAKERY)?))?;
         let packaging = stand_up(Peer::packaging(join(&broker, PACKAGING)?))?;
-        let demo = Self { bakery, packaging, broker };
+        let url = broker.url();
+        let demo = Self { bakery, packaging, broker, url };
         if demo.is_ready().await {
             return Ok(demo);
         }
@@ -59,8 +64,8 @@ impl Demo {
     }
 
     /// Where the broker listens, as `mqtt://127.0.0.1:PORT`.
-    pub fn url(&self) -> String {
-        self.broker.url()
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// Takes the peers off the network, then ends the broker. Takes a few seconds at most.

@@ -178,7 +178,7 @@ fn hint(method: &str) -> &'static str {
 }
 
 /// The namespace of this name, or what there is instead.
-pub(super) fn find_namespace<'a>(
+pub(crate) fn find_namespace<'a>(
     description: &'a Description,
     peer: &PeerName,
     namespace: &str,

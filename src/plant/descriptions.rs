@@ -161,6 +161,6 @@ impl Plant {
 }
 
 /// Whether a peer says that it is a fake (S-126).
-pub(super) fn is_fake(description: &Description) -> bool {
+pub(crate) fn is_fake(description: &Description) -> bool {
     description.namespaces.iter().any(|namespace| namespace.class_name.as_deref() == Some("Fake"))
 }

@@ -6,6 +6,7 @@ mod capability;
 mod describe;
 mod descriptions;
 mod error;
+mod follow;
 mod gate;
 mod peers;
 mod read_state;
@@ -13,11 +14,14 @@ mod set_state;
 
 use std::{sync::Arc, time::Duration};
 
+pub(crate) use call::find_namespace;
 pub use call::{Arguments, CallRequest, Called};
 pub use capability::{Capabilities, CapabilityMatch};
 pub use describe::Described;
 use descriptions::Descriptions;
+pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, Target};
+pub use follow::Followed;
 pub use gate::Principal;
 pub use peers::{PeerKind, PeerLine};
 pub use read_state::{ReadState, Snapshot};
@@ -125,22 +129,40 @@ fn unavailable(network: &Network) -> PlantError {
     PlantError::NetworkUnavailable { links }
 }
 
-/// The names most like `wanted`, best first.
+/// The names most like `wanted`, best first; if none is, some of those there are.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut scored: Vec<(usize, &str)> = names.map(|name| (distance(wanted, name), name)).collect();
     scored.sort_unstable();
-    scored.into_iter().take(ALTERNATIVES).map(|(_, name)| name.to_owned()).collect()
+    let close = scored.iter().take_while(|(distance, name)| *distance * 2 <= wanted.len().max(name.len())).count();
+    let shown = if close > 0 { close } else { scored.len() };
+    scored.into_iter().take(shown.min(ALTERNATIVES)).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// How unlike two names are: edits between them, with a shared beginning or inclusion counting for much.
+/// How unlike two names are: edits between them, with one inside the other counting for much.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_lowercase(), b.to_lowercase());
-    if b.contains(&a) || a.contains(&b) {
-        return a.len().abs_diff(b.len()) / 4;
+    let (short, long) = if a.len() < b.len() { (&a, &b) } else { (&b, &a) };
+    if short.len() >= 3 && long.contains(short.as_str()) {
+        return (long.len() - short.len()) / 4;
     }
-    // Names are at most 128 units; what a client sends may be longer, and is as unlike as its length.
+    // Names on the network are at most 128 units; what a client sends may be longer, and is as unlike as its length.
     if a.len() > 256 {
         return a.len();
     }
     strsim::damerau_levenshtein(&a, &b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternatives_are_the_near_ones_or_else_some_of_those_there_are() {
+        let names = ["bakery", "packaging", "oven-1", "oven-2"];
+        assert_eq!(nearest("bakerie", names.into_iter()), ["bakery"]);
+        assert_eq!(nearest("oven", names.into_iter()), ["oven-1", "oven-2"]);
+        assert_eq!(nearest("x", names.into_iter()).len(), 4);
+        assert_eq!(nearest(&"x".repeat(100_000), names.into_iter()).len(), 4);
+        assert!(nearest("x", std::iter::empty()).is_empty());
+    }
 }

@@ -59,7 +59,7 @@ wire.frame = (frame) => {
 
 async function request(asked, method, args) {
   const type = asked.codec === 'json' ? JSON_TYPE : MSGPACK;
-  const body = asked.hex === undefined ? args : Buffer.from(asked.hex, 'hex');
+  const raw = asked.hex === undefined ? undefined : Buffer.from(asked.hex, 'hex');
   const correlation = asked.correlation ?? randomUUID();
   const ttl = asked.ttl ?? 10000;
   const timer = setTimeout(() => {
@@ -81,8 +81,8 @@ async function request(asked, method, args) {
   const responseTopic = asked.responseTopic ?? wire.topic('rsp', given.name);
   const expiry = Math.max(1, Math.ceil(ttl / 1000));
   const named = asked.contentType === undefined ? type : (asked.contentType ?? undefined);
-  const about = { type, named, correlation, responseTopic, expiry, user };
-  await wire.send(wire.topic('req', asked.peer), body, about);
+  const about = { type, named, correlation, responseTopic, expiry, user, raw };
+  await wire.send(wire.topic('req', asked.peer), args, about);
 }
 
 /** Many retained presences, in flight all together. */

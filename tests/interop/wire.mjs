@@ -199,10 +199,13 @@ export class Wire {
     });
   }
 
-  /** Publishes one frame: `user` are its properties; `named` is the content type it claims, where that is not `type`. */
+  /**
+   * Publishes one frame: `user` are its properties; `named` is the content type it claims, where that is not `type`;
+   * `raw` are the bytes of the body, where they are no encoding of it.
+   */
   async send(topic, body, about) {
-    const { type, correlation, responseTopic, expiry, user } = about;
-    const payload = Buffer.isBuffer(body) ? body : encode(body, type);
+    const { type, correlation, responseTopic, expiry, user, raw } = about;
+    const payload = raw ?? encode(body, type);
     const properties = {
       payloadFormatIndicator: type === JSON_TYPE,
       userProperties: Object.fromEntries(

@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use plantbridge::{
-    demo::Demo,
+    demo::{
+        Demo,
+        tour::{self, TourError},
+    },
     link::{LinkId, mqtt},
-    node::{Call, Identity, Node, Serving},
+    mcp::{Offer, Registry, Server, Tool, load::Limits, server::Config, tools},
+    node::{Call, Identity, Network, Node, Serving},
+    plant::{Plant, Settings},
     wire::{PeerName, Prefix, Topics, Value},
 };
 use tokio::{
@@ -29,15 +34,25 @@ fn stranger(url: &str) -> Node {
     Node::start(identity, vec![link]).0
 }
 
+/// Waits until no more than so many tasks are alive.
+async fn only(tasks: usize) {
+    let until = Instant::now() + PATIENCE;
+    while Handle::current().metrics().num_alive_tasks() > tasks {
+        assert!(Instant::now() < until, "tasks are left behind");
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn it_starts_answers_and_leaves_nothing_behind() {
     let before = Handle::current().metrics().num_alive_tasks();
     let demo = Demo::start().await.unwrap();
-    let url = demo.url();
+    let url = demo.url().to_owned();
     let address = url.strip_prefix("mqtt://").unwrap().to_owned();
     let hmi = stranger(&url);
     let network = hmi.network_when(PATIENCE, |network| network.roster.iter().count() == 2).await;
-    let peers: Vec<String> = network.roster.iter().map(|(peer, _)| peer.to_string()).collect();
+    let mut peers: Vec<String> = network.roster.iter().map(|(peer, _)| peer.to_string()).collect();
+    peers.sort();
     assert_eq!(peers, ["bakery", "packaging"]);
     assert!(network.roster.iter().all(|(_, seen)| seen.shape.is_some()), "both announce what they are");
     for (peer, namespace, method, args) in [
@@ -56,11 +71,17 @@ async fn it_starts_answers_and_leaves_nothing_behind() {
     assert!(TcpStream::connect(&address).await.is_err(), "something still listens at {address}");
     hmi.leave();
     drop(hmi);
-    let until = Instant::now() + PATIENCE;
-    while Handle::current().metrics().num_alive_tasks() > before {
-        assert!(Instant::now() < until, "tasks are left behind");
-        tokio::task::yield_now().await;
-    }
+    only(before).await;
+}
+
+/// Whoever forgets to stop it, or does not come to it, leaves nothing behind either.
+#[tokio::test]
+async fn dropped_it_ends_as_well() {
+    let before = Handle::current().metrics().num_alive_tasks();
+    let demo = Demo::start().await.unwrap();
+    assert!(Handle::current().metrics().num_alive_tasks() > before);
+    drop(demo);
+    only(before).await;
 }
 
 /// Two of them do not meet: each has its own port.
@@ -70,4 +91,44 @@ async fn two_demos_stand_side_by_side() {
     let (one, other) = (one.unwrap(), other.unwrap());
     assert_ne!(one.url(), other.url());
     timeout(PATIENCE, async { tokio::join!(one.stop(), other.stop()) }).await.expect("both end");
+}
+
+/// A server of these tools over what `node` sees.
+fn server(node: Node, tools: Vec<Tool>) -> Server {
+    let plant =
+        Plant::new(node, Settings { read_only: false, call_timeout: PATIENCE, link_names: vec!["mqtt".into()] });
+    let incidents = Box::new(|| "incident-1".to_owned());
+    let config = Config { limits: Limits::default(), longest_call: None, cursor_key: [1; 32], incidents };
+    Server::new(plant, Registry::new(tools, Offer::default()), config)
+}
+
+/// The whole bridge at work: SDK client, stdio door, tools, verbs, node, link, broker, and the bakery behind it.
+#[tokio::test]
+async fn the_tour_reaches_its_end_and_tells_what_it_saw() {
+    let demo = Demo::start().await.unwrap();
+    let guide = stranger(demo.url());
+    assert!(guide.network_when(PATIENCE, Network::is_settled).await.is_settled());
+    let mut said = Vec::new();
+    tour::run(&server(guide.clone(), tools::all()), &mut said).await.unwrap();
+    let said = String::from_utf8(said).unwrap();
+    for words in ["bakery, packaging", "the oven took 280", "refused: the oven does not heat", "not sent: "] {
+        assert!(said.contains(words), "{words:?} is missing:\n{said}");
+    }
+    guide.leave();
+    demo.stop().await;
+}
+
+/// A tour through a server that has no tools ends at its first step, and says which and why.
+#[tokio::test]
+async fn a_tour_stops_at_the_first_answer_that_is_not_what_it_must_be() {
+    let identity = Identity { name: name("guide"), serving: Serving::default(), exposed: Vec::new() };
+    let server = server(Node::start(identity, Vec::new()).0, Vec::new());
+    let mut said = Vec::new();
+    let toured = timeout(PATIENCE, tour::run(&server, &mut said)).await.expect("it ends by itself");
+    match toured {
+        Err(TourError::Step { number: 1, problem, .. }) => assert!(problem.contains("unknown_tool"), "{problem}"),
+        other => panic!("{other:?}"),
+    }
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("1. Who is on the network?") && said.contains("> list_peers {}"), "{said}");
 }

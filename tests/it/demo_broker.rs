@@ -16,7 +16,7 @@ const SIXTEEN_MIB: u32 = 16 * 1024 * 1024;
 
 /// A connected client. Dropping it cuts its connection without a word.
 struct Client {
-    client: AsyncClient,
+    asks: AsyncClient,
     packets: mpsc::UnboundedReceiver<Packet>,
     pump: JoinHandle<()>,
     largest: Option<u32>,
@@ -43,7 +43,7 @@ impl Client {
                 }
             }
         });
-        let mut joined = Self { client, packets, pump, largest: None };
+        let mut joined = Self { asks: client, packets, pump, largest: None };
         let greeting = joined.next_where(|packet| matches!(packet, Packet::ConnAck(_))).await;
         if let Packet::ConnAck(greeting) = greeting {
             joined.largest = greeting.properties.and_then(|properties| properties.max_packet_size);
@@ -62,12 +62,12 @@ impl Client {
     }
 
     async fn subscribe(&mut self, filter: &str, qos: QoS) {
-        self.client.subscribe(filter, qos).await.unwrap();
+        self.asks.subscribe(filter, qos).await.unwrap();
     }
 
     async fn publish(&mut self, topic: &str, retain: bool, payload: impl Into<Vec<u8>>, properties: PublishProperties) {
         let options = PublishOptions::new(QoS::AtLeastOnce).retain(retain).properties(properties);
-        self.client.publish(topic, payload.into(), options).await.unwrap();
+        self.asks.publish(topic, payload.into(), options).await.unwrap();
         self.next_where(|packet| matches!(packet, Packet::PubAck(_))).await;
     }
 

@@ -12,5 +12,8 @@
 mod demo;
 #[cfg(feature = "demo")]
 mod demo_broker;
+mod harness;
 mod link_mqtt;
+mod mcp;
 mod scripted;
+mod stdin;

@@ -23,11 +23,15 @@ use crate::{
 /// One peer of the plant, on its own link. Dropping it takes it off the network.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    node: Node,
+    node: Present,
     running: Running,
     /// What lets its time pass, if anything happens there by itself.
     clockwork: Option<Clockwork>,
 }
+
+/// A node that leaves when this is dropped: its driver holds a handle of its own, and would stay for ever.
+#[derive(Debug)]
+struct Present(Node);
 
 /// A task that ends with the peer.
 #[derive(Debug)]
@@ -64,7 +68,7 @@ impl Peer {
         let identity = identity(BAKERY, &contract, vec![(exposed, Arc::new(service.clone()))])?;
         let (node, running) = Node::start(identity, vec![link]);
         let clockwork = Clockwork(tokio::spawn(service.let_time_pass(node.clone())));
-        Ok(Self { node, running, clockwork: Some(clockwork) })
+        Ok(Self { node: Present(node), running, clockwork: Some(clockwork) })
     }
 
     /// The peer with the packaging line.
@@ -81,25 +85,31 @@ impl Peer {
             (scale, Arc::new(ScaleService::default())),
         ];
         let (node, running) = Node::start(identity(PACKAGING, &contract, namespaces)?, vec![link]);
-        Ok(Self { node, running, clockwork: None })
+        Ok(Self { node: Present(node), running, clockwork: None })
     }
 
     /// The peer itself.
     pub(crate) const fn node(&self) -> &Node {
-        &self.node
+        &self.node.0
     }
 
     /// Takes it off the network; at most `bound` is waited for that.
     pub(crate) async fn stop(self, bound: Duration) {
-        self.node.leave();
+        self.node.0.leave();
         if timeout(bound, self.running.ended()).await.is_err() {
-            tracing::warn!(peer = %self.node.name(), "it did not leave in time");
+            tracing::warn!(peer = %self.node.0.name(), "it did not leave in time");
         }
         if let Some(mut clockwork) = self.clockwork {
             clockwork.0.abort();
             // It was aborted: that is all its end can say.
             let _ = (&mut clockwork.0).await;
         }
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 

@@ -49,6 +49,10 @@ impl Links {
         }
     }
 
+    pub(super) fn is_up(&self, link: LinkId) -> bool {
+        self.links.get(&link).is_some_and(|state| state.down.is_none())
+    }
+
     pub(super) fn any_up(&self) -> bool {
         self.links.values().any(|state| state.down.is_none())
     }

@@ -253,10 +253,7 @@ impl NodeState {
             LinkEvent::Settled => self.settled(link),
             LinkEvent::Rejected { id, why } => self.rejected(id, why),
             LinkEvent::Refused(text) => self.out.note(Note::Refused(text)),
-            LinkEvent::Closed => {
-                let reason = DownReason { kind: DownKind::Lost, detail: "the link was closed".into() };
-                self.link_down(link, reason, now);
-            }
+            LinkEvent::Closed => self.link_closed(link, now),
         }
     }
 
@@ -418,6 +415,16 @@ impl NodeState {
             self.reattach_elsewhere(now);
         }
         self.out.note(Note::Down(link, reason));
+        self.out.event(NodeEvent::NetworkChanged);
+    }
+
+    /// The link is gone for good, because we left or because its task has ended.
+    fn link_closed(&mut self, link: LinkId, now: Now) {
+        let reason = DownReason { kind: DownKind::Lost, detail: "the link was closed".into() };
+        if self.links.is_up(link) && !self.closing {
+            return self.link_down(link, reason, now);
+        }
+        self.links.down(link, reason);
         self.out.event(NodeEvent::NetworkChanged);
     }
 

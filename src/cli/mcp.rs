@@ -1,0 +1,147 @@
+//! `plantbridge mcp`: one network behind the stdio door.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    StartError,
+    args::McpArgs,
+    network::{Behaviour, Network, TlsArgs},
+    secrets::Secrets,
+    stop,
+};
+use crate::{
+    door::stdio::{self, StdioConfig},
+    mcp::{
+        Door, Offer, Registry, Server,
+        load::Limits,
+        server::{self, REVISIONS},
+        tools,
+    },
+    node::{Node, Running},
+    plant::Plant,
+};
+
+/// How long calls that run may still be answered once the system asked us to end.
+const GRACE: Duration = Duration::from_millis(500);
+/// How long answers may take to be read after everything that waited was resolved.
+const FLUSH: Duration = Duration::from_millis(500);
+/// How long the farewell on the network may take.
+const FAREWELL: Duration = Duration::from_millis(1_500);
+
+/// What `mcp` was asked to serve.
+#[derive(Debug)]
+pub(super) enum Config {
+    /// A plant.
+    Broker(Box<Network>),
+    /// A bakery on an embedded broker, whose address is only known once it runs.
+    #[cfg(feature = "demo")]
+    Demo(Box<McpArgs>),
+}
+
+impl Config {
+    pub(super) fn new(mut args: Box<McpArgs>, secrets: Secrets) -> Result<Self, StartError> {
+        #[cfg(feature = "demo")]
+        if args.demo {
+            return Ok(Self::Demo(args));
+        }
+        let Some(broker) = args.broker.take() else {
+            let text = "give it --broker <url> of a plant's MQTT 5 broker, or --demo for a bakery to look around in";
+            return Err(StartError(text.into()));
+        };
+        Ok(Self::Broker(Box::new(network(&broker, *args, secrets)?)))
+    }
+}
+
+fn network(broker: &str, args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
+    let tls = TlsArgs { ca: args.ca, client_cert: args.client_cert, client_key: args.client_key };
+    let behaviour =
+        Behaviour { read_only: args.read_only, timeout: Duration::from_millis(args.timeout.into()) };
+    Network::new(broker, args.name.as_deref(), &args.prefix, secrets.mqtt, tls, &behaviour)
+}
+
+/// Serves until the client goes away or the system asks us to end.
+pub(super) async fn serve(config: Config) -> Result<(), StartError> {
+    match config {
+        Config::Broker(network) => bridge(*network).await,
+        #[cfg(feature = "demo")]
+        Config::Demo(args) => {
+            let demo = crate::demo::Demo::start().await.map_err(StartError::new)?;
+            tracing::info!("the bakery is open at {}", demo.url());
+            // The account of a plant is no business of the demo's broker.
+            bridge(network(demo.url(), *args, Secrets::default())?).await;
+            demo.stop().await;
+        }
+    }
+    Ok(())
+}
+
+async fn bridge(network: Network) {
+    let broker = network.broker().to_owned();
+    let (plant, node, running) = network.join();
+    tracing::info!("{} on {broker}", plant.name());
+    let server = front(plant);
+    until_over(&server, &node).await;
+    leave(&node, running).await;
+}
+
+/// What MCP clients of a plant are served by.
+pub(super) fn front(plant: Plant) -> Server {
+    let offer = Offer { read_only: plant.settings().read_only, ..Offer::default() };
+    let registry = Registry::new(tools::all(), offer);
+    let config = server::Config {
+        limits: Limits::default(),
+        longest_call: None,
+        cursor_key: key(),
+        incidents: Box::new(|| Uuid::new_v4().simple().to_string().chars().take(12).collect()),
+    };
+    tracing::debug!(revisions = REVISIONS.len(), "serving MCP");
+    Server::new(plant, registry, config)
+}
+
+/// Serves standard input and output until they end. When the system asks us to end, calls that run get a moment; then
+/// the node leaves, which resolves them, and their answers are still written.
+async fn until_over(server: &Server, node: &Node) {
+    let stopping = CancellationToken::new();
+    let (read, write) = stdio::pipes();
+    let session = server.session("stdio", Door::Stdio);
+    let mut door =
+        tokio::spawn(stdio::serve(read, write, session, StdioConfig::default(), stopping.clone()));
+    let ended = tokio::select! {
+        ended = &mut door => Some(ended),
+        () = stop::asked() => None,
+    };
+    if let Some(ended) = ended {
+        return tracing::info!("the session is over: {ended:?}");
+    }
+    tracing::info!("asked to end");
+    stopping.cancel();
+    if timeout(GRACE, &mut door).await.is_err() {
+        node.leave();
+        if timeout(FLUSH, &mut door).await.is_err() {
+            tracing::warn!("the client does not read its answers");
+            door.abort();
+        }
+    }
+}
+
+/// Says goodbye to the network, within a bound.
+pub(super) async fn leave(node: &Node, running: Running) {
+    node.leave();
+    if timeout(FAREWELL, running.ended()).await.is_err() {
+        tracing::warn!("the farewell took too long; the broker will notice by itself");
+    }
+}
+
+/// A key for this process's cursors.
+fn key() -> [u8; 32] {
+    let mut key = [0; 32];
+    let halves = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()];
+    for (byte, random) in key.iter_mut().zip(halves.as_flattened()) {
+        *byte = *random;
+    }
+    key
+}

@@ -1,0 +1,29 @@
+//! What a model sees: tools, results, errors, pages.
+//!
+//! The SDK owns the protocol; this layer owns what a tool is ([`registry`]), what it answers ([`result`], [`error`],
+//! [`codes`]), how long lists are cut ([`page`], [`cursor`]), how values of the plant look ([`tagged`]), how many calls
+//! run ([`load`]) and the one handler that serves all revisions of the protocol ([`server`]). No tool knows its door.
+
+pub mod check;
+pub mod codes;
+pub mod context;
+pub mod cursor;
+pub mod error;
+pub mod instant;
+pub mod load;
+pub mod page;
+mod refusal;
+pub mod registry;
+pub mod result;
+pub mod schema;
+pub mod server;
+pub mod tagged;
+pub mod text;
+pub mod tools;
+
+pub use codes::ErrorCode;
+pub use context::{CallContext, Door};
+pub use error::{NextCall, Outcome, ToolError};
+pub use registry::{Hints, Need, Offer, Registry, Spec, Tool};
+pub use result::Source;
+pub use server::Server;

@@ -1,0 +1,201 @@
+//! What a verb could not do, as the error object of results.md 2: the one place where both vocabularies meet.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{ErrorCode, NextCall, Outcome, ToolError};
+use crate::{
+    link::DownKind,
+    node::{CallError, Certainty, Doubt, LinkState, NotSent},
+    plant::{PlantError, Target},
+    wire::RemoteError,
+};
+
+/// How long to wait before the network is tried again.
+const LINK_RETRY: Duration = Duration::from_secs(1);
+/// How long to wait before a peer that was busy is asked again.
+const PEER_RETRY: Duration = Duration::from_millis(500);
+
+impl From<PlantError> for ToolError {
+    fn from(error: PlantError) -> Self {
+        let message = error.to_string();
+        match error {
+            PlantError::BadArgument { argument, expected, problem } => {
+                Self::new(ErrorCode::BadArgument, problem).argument(argument).expected(expected)
+            }
+            PlantError::NetworkUnavailable { links } => unavailable(&links, message),
+            PlantError::UnknownPeer { peer, alternatives } => unknown_peer(&peer, alternatives, message),
+            PlantError::Undescribed { peer, .. } => Self::new(ErrorCode::PeerUndescribed, message)
+                .fix(format!("call_method works without a description; ask whoever runs {peer} what it serves")),
+            PlantError::UnknownNamespace { peer, alternatives, .. } => Self::new(ErrorCode::UnknownNamespace, message)
+                .alternatives(alternatives)
+                .fix(describe_peer(peer.as_str()))
+                .outcome(Outcome::NotRun),
+            PlantError::UnknownMethod { peer, alternatives, .. } => Self::new(ErrorCode::UnknownMethod, message)
+                .alternatives(alternatives)
+                .fix(describe_peer(peer.as_str()))
+                .outcome(Outcome::NotRun),
+            PlantError::InvalidParams { argument, problem, signature, .. } => {
+                Self::new(ErrorCode::InvalidParams, format!("InvalidParams, before sending: {problem}"))
+                    .argument(argument)
+                    .problem(problem)
+                    .fix(format!("the signature is {signature}"))
+                    .detail("signature", signature)
+                    .outcome(Outcome::NotRun)
+            }
+            PlantError::ReadOnly { target, effect } => Self::new(ErrorCode::ReadOnly, message)
+                .detail("method", target.to_string())
+                .detail("effect", effect.as_str())
+                .outcome(Outcome::NotRun),
+            PlantError::NotAComponent { alternatives, .. } => {
+                Self::new(ErrorCode::NotAComponent, message).alternatives(alternatives)
+            }
+            PlantError::NoSnapshot { .. } => Self::new(ErrorCode::NoSnapshot, message),
+            PlantError::NoSetter { claims, .. } => {
+                let message = if claims.is_empty() { format!("{message}, or any other") } else { message };
+                Self::new(ErrorCode::NoSetter, message).alternatives(claims).outcome(Outcome::NotRun)
+            }
+            PlantError::AmbiguousSetter { methods: (first, second), .. } => {
+                Self::new(ErrorCode::AmbiguousSetter, message).alternatives([first, second]).outcome(Outcome::NotRun)
+            }
+            PlantError::Call { target, observes, idempotency_key, error, .. } => {
+                let error = call_failed(&target, observes, error);
+                match idempotency_key {
+                    Some(key) if error.code() == ErrorCode::UnknownOutcome => error.detail("idempotency_key", key),
+                    Some(_) | None => error,
+                }
+            }
+        }
+    }
+}
+
+fn describe_peer(peer: &str) -> String {
+    format!("call describe_peer {}", json!({ "peer": peer }))
+}
+
+fn unknown_peer(peer: &str, alternatives: Vec<String>, message: String) -> ToolError {
+    let waits = json!({"peer": peer, "wait_seconds": 10});
+    ToolError::new(ErrorCode::UnknownPeer, message)
+        .alternatives(alternatives)
+        .fix(format!("call list_peers {{}} for who is there; to wait for it, repeat the call with {waits}"))
+        .outcome(Outcome::NotRun)
+}
+
+fn unavailable(links: &[LinkState], message: String) -> ToolError {
+    let refused = links.iter().filter_map(|link| link.down.as_ref()).any(|down| down.kind == DownKind::Unauthorized);
+    let fix = if refused {
+        "the broker refuses this bridge: a person must set PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD"
+    } else {
+        "the bridge keeps trying; call again, or ask a person whether the broker runs"
+    };
+    let states: Vec<Json> = links
+        .iter()
+        .map(|link| match &link.down {
+            None => json!({"state": "up"}),
+            Some(down) => json!({"state": "down", "kind": word(down.kind), "detail": down.detail}),
+        })
+        .collect();
+    ToolError::new(ErrorCode::NetworkUnavailable, message)
+        .fix(fix)
+        .detail("links", states)
+        .retry_after(LINK_RETRY)
+        .outcome(Outcome::NotRun)
+}
+
+fn word(kind: DownKind) -> &'static str {
+    match kind {
+        DownKind::Joining => "joining",
+        DownKind::Unreachable => "unreachable",
+        DownKind::Unauthorized => "unauthorized",
+        DownKind::Tls => "tls",
+        DownKind::Displaced => "displaced",
+        DownKind::Lost => "lost",
+        DownKind::Protocol => "protocol",
+    }
+}
+
+/// A call that ended badly. What it may have changed decides between a read that was not answered and a command whose
+/// outcome is unknown.
+fn call_failed(target: &Target, observes: bool, error: CallError) -> ToolError {
+    let certainty = error.certainty();
+    let message = format!("{target} failed: {error}");
+    match error {
+        CallError::NotSent(why) => not_sent(&why, message),
+        CallError::Refused(error) => refused(target, &error, certainty, observes),
+        CallError::UnknownOutcome(doubt) if observes => unanswered(&doubt, message),
+        CallError::UnknownOutcome(_) => unknown_outcome(target, message),
+    }
+}
+
+fn not_sent(why: &NotSent, message: String) -> ToolError {
+    let code = match why {
+        NotSent::LinkDown | NotSent::Rejected(_) | NotSent::Closing | NotSent::Timeout(_) => {
+            ErrorCode::NetworkUnavailable
+        }
+        NotSent::TooManyCalls { .. } => ErrorCode::Busy,
+        NotSent::Abandoned => ErrorCode::Cancelled,
+    };
+    let error = ToolError::new(code, message).outcome(Outcome::NotRun);
+    match why {
+        NotSent::Rejected(crate::link::Rejection::TooLarge { .. } | crate::link::Rejection::Unsendable(_)) => {
+            let (cause, fix) = ("the message cannot be sent as it is", "send less, or other characters");
+            ToolError::new(ErrorCode::BadArgument, error.message()).cause(cause).fix(fix).outcome(Outcome::NotRun)
+        }
+        NotSent::Abandoned => error,
+        NotSent::LinkDown
+        | NotSent::Rejected(_)
+        | NotSent::Closing
+        | NotSent::Timeout(_)
+        | NotSent::TooManyCalls { .. } => error.retry_after(LINK_RETRY),
+    }
+}
+
+fn unanswered(doubt: &Doubt, message: String) -> ToolError {
+    match doubt {
+        Doubt::Timeout(_) | Doubt::Abandoned => ToolError::new(ErrorCode::DeadlineExceeded, message),
+        Doubt::LinkLost(_) | Doubt::Closing => {
+            ToolError::new(ErrorCode::NetworkUnavailable, message).retry_after(LINK_RETRY)
+        }
+    }
+}
+
+fn unknown_outcome(target: &Target, message: String) -> ToolError {
+    let read = read_state(target);
+    ToolError::new(ErrorCode::UnknownOutcome, message)
+        .cause("the request left and nothing conclusive came back")
+        .fix(format!("do not repeat it; see what the plant holds: {} {}", read.tool, Json::Object(read.arguments.clone())))
+        .settle_with(&read)
+}
+
+fn read_state(target: &Target) -> NextCall {
+    let mut arguments = Map::new();
+    arguments.insert("peer".into(), target.peer.as_str().into());
+    arguments.insert("namespace".into(), target.namespace.as_str().into());
+    NextCall { tool: "read_state".into(), arguments }
+}
+
+/// A refusal by the peer, in its own words.
+fn refused(target: &Target, error: &RemoteError, certainty: Certainty, observes: bool) -> ToolError {
+    let code = match error.code.as_str() {
+        "Busy" => ErrorCode::PeerBusy,
+        "Superseded" => ErrorCode::Superseded,
+        "NotInControl" => ErrorCode::NotInControl,
+        "OwnershipChanged" => ErrorCode::OwnershipChanged,
+        "UnknownOutcome" if !observes => ErrorCode::UnknownOutcome,
+        _ => ErrorCode::PeerRefused,
+    };
+    let outcome = match certainty {
+        Certainty::DidNotRun => Outcome::NotRun,
+        Certainty::Ran => Outcome::Ran,
+        Certainty::MayHaveRun => Outcome::Unknown,
+    };
+    let message = format!("{target} answered {}: {}", error.code, error.message);
+    let failed = match code {
+        ErrorCode::UnknownOutcome => unknown_outcome(target, message),
+        ErrorCode::PeerBusy => ToolError::new(code, message).retry_after(PEER_RETRY),
+        code => ToolError::new(code, message),
+    };
+    let failed = failed.peer_error(&error.code, &error.message);
+    if observes && outcome == Outcome::Ran { failed } else { failed.outcome(outcome) }
+}

@@ -1,0 +1,298 @@
+//! The tools of this process. A tool is data plus a function; adding one is a file and a line.
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+    future::Future,
+    sync::Arc,
+};
+
+use rmcp::model::{Tool as Listed, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value as Json};
+
+use super::{
+    check::{Checker, Unsupported, bad_argument},
+    codes::ErrorCode,
+    context::CallContext,
+    error::ToolError,
+    load::Work,
+    schema, text,
+};
+use crate::plant::{Plant, nearest};
+
+/// What a client may expect of a tool. All four are always published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It may change what is there, and not only add to it.
+    pub destructive: bool,
+    /// Calling it again with the same arguments changes nothing more.
+    pub idempotent: bool,
+    /// It deals with what is outside this process.
+    pub open_world: bool,
+}
+
+impl Hints {
+    /// A look at the plant.
+    pub const LOOK: Self = Self { read_only: true, destructive: false, idempotent: true, open_world: true };
+    /// A look at what this process holds.
+    pub const LOOK_INSIDE: Self = Self { open_world: false, ..Self::LOOK };
+    /// Something that reaches devices and may not be repeated.
+    pub const ACT: Self = Self { read_only: false, destructive: true, idempotent: false, open_world: true };
+}
+
+/// What a process must offer for a tool to be there. A tool that is not there is refused by naming the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// It always changes something, so it is not there under `--read-only`.
+    Changing,
+    /// A directory of contracts.
+    Contracts,
+    /// A directory of scripts.
+    Scripts,
+}
+
+/// What this process offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// It may only look.
+    pub read_only: bool,
+    /// It has a directory of contracts.
+    pub contracts: bool,
+    /// It has a directory of scripts.
+    pub scripts: bool,
+}
+
+impl Offer {
+    fn refusal(self, name: &str, need: Need) -> Option<ToolError> {
+        let missing_flag = |offered: bool, flag: &str| {
+            (!offered).then(|| {
+                ToolError::new(ErrorCode::UnknownTool, format!("{name} needs {flag}, and this bridge runs without it"))
+                    .cause(format!("the bridge was started without {flag}"))
+                    .fix(format!("ask a person to start the bridge with {flag}"))
+            })
+        };
+        match need {
+            Need::Contracts => missing_flag(self.contracts, "--contracts"),
+            Need::Scripts => missing_flag(self.scripts, "--scripts"),
+            Need::Changing => self.read_only.then(|| {
+                ToolError::new(ErrorCode::ReadOnly, format!("{name} changes something, and this bridge may only look"))
+                    .cause("the bridge was started with --read-only")
+                    .detail("tool", name)
+            }),
+        }
+    }
+}
+
+/// What a tool says of itself.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The name clients call.
+    pub name: &'static str,
+    /// The name people read.
+    pub title: &'static str,
+    /// When to use it, what it gives, what comes next.
+    pub description: Cow<'static, str>,
+    /// What to expect of it.
+    pub hints: Hints,
+    /// What it needs; nothing means it is always there.
+    pub needs: &'static [Need],
+}
+
+type Start = dyn Fn(Plant, Map<String, Json>, CallContext) -> Result<Work, ToolError> + Send + Sync;
+
+/// One tool: what is published of it, and what runs.
+pub struct Tool {
+    spec: Spec,
+    listed: Listed,
+    checker: Checker,
+    unsupported: Vec<Unsupported>,
+    start: Box<Start>,
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl Tool {
+    /// A tool whose arguments are `A` and whose result is `R`. `A` denies unknown fields, or its schema is not closed.
+    pub fn new<A, R, F, Fut>(spec: Spec, run: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema + 'static,
+        F: Fn(Plant, A, CallContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    {
+        let input = schema::input::<A>();
+        let (checker, unsupported) = Checker::compile(&input);
+        let run = Arc::new(run);
+        let start = move |plant: Plant, arguments: Map<String, Json>, context: CallContext| {
+            let arguments = A::deserialize(Json::Object(arguments))
+                .map_err(|problem| bad_argument("", "what the schema says", &text::one_line(&problem.to_string())))?;
+            let run = Arc::clone(&run);
+            Ok(Box::pin(async move {
+                let incident = context.clone();
+                let result = run(plant, arguments, context).await?;
+                serde_json::to_value(&result).map_err(|problem| incident.internal(&problem))
+            }) as Work)
+        };
+        let Hints { read_only, destructive, idempotent, open_world } = spec.hints;
+        let hints = ToolAnnotations::new()
+            .read_only(read_only)
+            .destructive(destructive)
+            .idempotent(idempotent)
+            .open_world(open_world);
+        let listed = Listed::new(spec.name, spec.description.clone(), input)
+            .with_title(spec.title)
+            .with_annotations(hints)
+            .with_raw_output_schema(Arc::new(schema::output::<R>()));
+        Self { spec, listed, checker, unsupported, start: Box::new(start) }
+    }
+
+    /// What it says of itself.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// As `tools/list` shows it.
+    pub fn listed(&self) -> &Listed {
+        &self.listed
+    }
+
+    /// Checks the arguments and begins. Nothing happens before the work is polled.
+    ///
+    /// # Errors
+    ///
+    /// `bad_argument`, before anything else.
+    pub fn start(&self, plant: Plant, arguments: Map<String, Json>, context: CallContext) -> Result<Work, ToolError> {
+        self.checker.check(&arguments)?;
+        (self.start)(plant, arguments, context)
+    }
+}
+
+/// All tools, of which this process offers some.
+#[derive(Debug)]
+pub struct Registry {
+    tools: Vec<Tool>,
+    by_name: HashMap<&'static str, usize>,
+    offer: Offer,
+}
+
+impl Registry {
+    /// The tools of a process that offers `offer`.
+    pub fn new(tools: Vec<Tool>, offer: Offer) -> Self {
+        let by_name = tools.iter().enumerate().map(|(at, tool)| (tool.spec.name, at)).collect();
+        Self { tools, by_name, offer }
+    }
+
+    /// What the process offers.
+    pub const fn offer(&self) -> Offer {
+        self.offer
+    }
+
+    /// The tools that are there, in the order they were given.
+    pub fn available(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.iter().filter(|tool| self.missing(tool).is_none())
+    }
+
+    /// Every tool, there or not.
+    pub fn all(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// Whether a tool of this name is there.
+    pub fn offers(&self, name: &str) -> bool {
+        self.find(name).is_ok()
+    }
+
+    /// The tool `name`, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// `read_only`, or `unknown_tool` with the flag it needs or the nearest names.
+    pub fn find(&self, name: &str) -> Result<&Tool, ToolError> {
+        let Some(tool) = self.by_name.get(name).and_then(|at| self.tools.get(*at)) else {
+            let names = nearest(name, self.available().map(|tool| tool.spec.name));
+            let (shown, _) = text::cut(name, 80);
+            return Err(
+                ToolError::new(ErrorCode::UnknownTool, format!("there is no tool {shown:?}")).alternatives(names)
+            );
+        };
+        self.missing(tool).map_or(Ok(tool), Err)
+    }
+
+    /// The one place that decides whether a tool is there: listing and calling both come through here.
+    fn missing(&self, tool: &Tool) -> Option<ToolError> {
+        tool.spec.needs.iter().find_map(|need| self.offer.refusal(tool.spec.name, *need))
+    }
+}
+
+/// The table of all tools in Markdown, for `plantbridge mcp --tools` and the README.
+pub fn tools_table(tools: &[Tool]) -> String {
+    let mut out = String::from("| tool | title | hints | arguments |\n| --- | --- | --- | --- |\n");
+    for tool in tools {
+        let Hints { read_only, destructive, idempotent, open_world } = tool.spec.hints;
+        let named = [
+            (read_only, "read-only"),
+            (destructive, "destructive"),
+            (idempotent, "idempotent"),
+            (open_world, "open-world"),
+        ];
+        let hints: Vec<_> = named.into_iter().filter(|(set, _)| *set).map(|(_, name)| name).collect();
+        let schema = &tool.listed.input_schema;
+        let required = schema.get("required").and_then(Json::as_array);
+        let arguments = schema.get("properties").and_then(Json::as_object).into_iter().flatten();
+        let arguments: Vec<_> = arguments
+            .map(|(name, _)| {
+                let needed = required.is_some_and(|required| required.iter().any(|key| key == name));
+                if needed { format!("`{name}`") } else { format!("`{name}?`") }
+            })
+            .collect();
+        let (name, title) = (tool.spec.name, tool.spec.title);
+        let _ = writeln!(out, "| `{name}` | {title} | {} | {} |", hints.join(", "), arguments.join(" "));
+    }
+    out
+}
+
+/// What is wrong with a set of tools: unique names, hints that agree, closed schemas without combinators at the top, only
+/// keywords that are enforced, words of a sensible length. Empty is good. The test of the real registry calls this.
+pub fn violations(tools: &[Tool]) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let mut out = Vec::new();
+    for tool in tools {
+        let Spec { name, title, description, hints, needs } = &tool.spec;
+        let mut claim = |holds: bool, what: &str| {
+            if !holds {
+                out.push(format!("{name}: {what}"));
+            }
+        };
+        let schema = &tool.listed.input_schema;
+        claim(seen.insert(*name), "the name is taken");
+        claim(name.len() <= 64 && !name.is_empty(), "the name has 1 to 64 characters");
+        claim(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "the name is snake_case");
+        claim((3..=60).contains(&title.len()), "the title has 3 to 60 bytes");
+        claim((40..=1_200).contains(&description.len()), "the description has 40 to 1200 bytes");
+        claim(!(hints.read_only && hints.destructive), "what only looks destroys nothing");
+        claim(!(hints.read_only && needs.contains(&Need::Changing)), "what changes is not read-only");
+        claim(schema.get("type").is_some_and(|kind| kind == "object"), "the arguments are an object");
+        claim(schema.get("additionalProperties") == Some(&Json::Bool(false)), "the arguments are closed");
+        claim(schema::combinator_at_top(schema).is_none(), "no combinator at the top of the input");
+        claim(tool.unsupported.is_empty(), &format!("keywords nobody enforces: {:?}", tool.unsupported));
+        let output = tool.listed.output_schema.as_deref();
+        claim(
+            output.is_some_and(|output| schema::combinator_at_top(output).is_none()),
+            "no combinator at the top of the output",
+        );
+        claim(
+            output.is_some_and(|output| !Json::Object(output.clone()).to_string().contains("\"$ref\"")),
+            "no reference in the output",
+        );
+    }
+    out
+}

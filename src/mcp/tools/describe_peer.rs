@@ -1,0 +1,279 @@
+//! `describe_peer`: one peer's surface, short by default, verbatim on demand.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+
+use super::{WaitSeconds, look, repeatable, source};
+use crate::{
+    contract::{Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, path, signature},
+    mcp::{
+        CallContext, Hints, Source, Spec, Tool, ToolError,
+        page::{Format, Limit, PageInfo, Pager},
+        tagged,
+    },
+    plant::{Described, Plant, find_namespace, is_fake},
+    wire::Value,
+};
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// Which peer.
+    #[schemars(length(min = 1, max = 256))]
+    peer: String,
+    /// Only this namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    namespace: Option<String>,
+    /// Concise: one line a method. Detailed: what the peer says, verbatim, with the named types it refers to.
+    #[serde(default)]
+    format: Format,
+    #[serde(default)]
+    limit: Limit,
+    /// Where the page starts: `next_cursor` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+    /// How long to wait for the peer if it is not there.
+    #[serde(default, skip_serializing_if = "WaitSeconds::is_zero")]
+    wait_seconds: WaitSeconds,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Answer {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// Whether the peer checks arguments against what it declares.
+    validating: bool,
+    /// Whether it says that it is a fake.
+    fake: bool,
+    /// Its namespaces, sorted. `msgrpc`, which every describable peer serves, is shown when asked for.
+    namespaces: Vec<Json>,
+    /// Detailed only: the named types that these namespaces refer to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    types: Option<Json>,
+    /// Powers that are open on it beyond the usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elevated: Option<Json>,
+    /// Where it stands in the plant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<Json>,
+    /// What of its description could not be read, or cannot be checked here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
+    #[serde(flatten)]
+    page: PageInfo,
+    source: Source,
+}
+
+/// How many state paths of a component are named.
+const PATHS: usize = 64;
+/// How long a type may be written in a concise answer.
+const TYPE_CHARS: usize = 120;
+/// How many problems are told.
+const PROBLEMS: usize = 20;
+/// How many bytes of named types one detailed page carries.
+const TYPE_BYTES: usize = 12 * 1024;
+
+pub(super) fn tool() -> Tool {
+    let spec = Spec {
+        name: "describe_peer",
+        title: "Describe a peer",
+        description: "Says what a peer serves: per namespace one signature line a method (with what it declares about \
+                      repeats, effect and the state path it sets), events, and a component's state paths with the \
+                      methods that set them. Asks the peer afresh. format: detailed gives the description verbatim. \
+                      Next: read_state, call_method, set_state."
+            .into(),
+        hints: Hints::LOOK,
+        needs: &[],
+    };
+    Tool::new(spec, run)
+}
+
+async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
+    let wait = args.wait_seconds.duration();
+    let described = look(&context, async { Ok(plant.describe(&args.peer, wait).await?) }).await?;
+    let description = &described.description;
+    if let Some(namespace) = &args.namespace {
+        find_namespace(description, &described.peer, namespace)?;
+    }
+    let mut shown: Vec<&Namespace> = description.namespaces.iter().filter(|known| args.shows(known)).collect();
+    shown.sort_by(|a, b| a.name.cmp(&b.name));
+    let entries = shown.iter().map(|namespace| {
+        let entry = match args.format {
+            Format::Concise => concise(namespace, &description.types),
+            Format::Detailed => verbatim(&described, &namespace.name),
+        };
+        (namespace.name.as_str(), entry)
+    });
+    let arguments = repeatable(&args);
+    let pager = Pager {
+        cursors: context.cursors(),
+        tool: context.tool,
+        arguments: &arguments,
+        limit: args.limit,
+        format: Format::Detailed,
+        cursor: args.cursor.as_deref(),
+    };
+    let (namespaces, page) = pager.keyed(entries)?;
+    let types = (args.format == Format::Detailed).then(|| referred(&namespaces, &described.answer));
+    Ok(Answer {
+        name: described.peer.to_string(),
+        version: description.version.clone(),
+        validating: description.validating,
+        fake: is_fake(description),
+        namespaces,
+        types,
+        elevated: description.elevated.clone().map(tagged::to_json),
+        host: place(description),
+        problems: problems(description),
+        page,
+        source: source(described.peer.as_str(), is_fake(description)),
+    })
+}
+
+impl Args {
+    fn shows(&self, namespace: &Namespace) -> bool {
+        match &self.namespace {
+            Some(wanted) => namespace.name == *wanted,
+            None => namespace.name != "msgrpc",
+        }
+    }
+}
+
+fn concise(namespace: &Namespace, types: &Types) -> Json {
+    let mut entry = Map::new();
+    entry.insert("name".into(), namespace.name.as_str().into());
+    if let Some(version) = &namespace.version {
+        entry.insert("version".into(), version.as_str().into());
+    }
+    if !namespace.capabilities.is_empty() {
+        entry.insert("capabilities".into(), json!(namespace.capabilities));
+    }
+    entry.insert("methods".into(), namespace.methods.iter().map(method_line).collect());
+    if !namespace.events.is_empty() {
+        entry.insert("events".into(), namespace.events.iter().map(event_line).collect());
+    }
+    if let Some(component) = &namespace.component {
+        let mut shown = Map::new();
+        shown.insert("props".into(), paths(component.props.as_ref(), types, None));
+        shown.insert("state".into(), paths(component.state.as_ref(), types, Some(namespace)));
+        entry.insert("component".into(), shown.into());
+    }
+    entry.into()
+}
+
+/// One method on one line: its signature, and behind it what a caller must know before calling.
+fn method_line(method: &Method) -> Json {
+    let mut line = signature::line(method);
+    let mut notes: Vec<String> = Vec::new();
+    if let Some(semantics) = method.semantics {
+        notes.push(semantics.as_str().into());
+    }
+    if method.declared_effect.is_some_and(|effect| effect > Effect::Operate) {
+        notes.push(format!("effect {}", method.effect().as_str()));
+    }
+    match &method.sets {
+        Some(Sets::Path(path)) => notes.push(format!("sets {path}")),
+        Some(Sets::Any) => notes.push("sets any path".into()),
+        None => {}
+    }
+    if method.requires_authority {
+        notes.push("requires authority".into());
+    }
+    if !notes.is_empty() {
+        line.push_str("  - ");
+        line.push_str(&notes.join(", "));
+    }
+    line.into()
+}
+
+fn event_line(event: &Event) -> Json {
+    match &event.params {
+        Some(params) => {
+            let params: Vec<String> = params.iter().map(|node| signature::concise(node, TYPE_CHARS)).collect();
+            format!("{}({})", event.name, params.join(", ")).into()
+        }
+        None => event.name.as_str().into(),
+    }
+}
+
+/// The paths of a component with their types, and who sets each.
+fn paths(node: Option<&TypeNode>, types: &Types, setters: Option<&Namespace>) -> Json {
+    let Some(node) = node else { return json!("not described") };
+    let found = path::paths(node, types, PATHS);
+    let mut lines: Vec<Json> = found
+        .paths
+        .iter()
+        .map(|(segments, node)| {
+            let line = format!("{segments}: {}", signature::concise(node, TYPE_CHARS));
+            let setter = setters.and_then(|namespace| path::Setter::choose(namespace, segments).ok());
+            match setter {
+                Some(setter) => format!("{line}  - set by {}", setter.method.name).into(),
+                None => line.into(),
+            }
+        })
+        .collect();
+    if found.truncated {
+        lines.push("…".into());
+    }
+    lines.into()
+}
+
+/// One namespace as the peer wrote it.
+fn verbatim(described: &Described, name: &str) -> Json {
+    let namespaces = described.answer.get("namespaces").and_then(Value::as_array).unwrap_or_default();
+    let found = namespaces.iter().find(|known| known.get("name").and_then(Value::as_str) == Some(name));
+    found.cloned().map_or(Json::Null, tagged::to_json)
+}
+
+/// The named types these namespaces refer to, and those refer to in turn, up to a bound.
+fn referred(namespaces: &[Json], answer: &Value) -> Json {
+    let declared = answer.get("types").and_then(Value::as_map);
+    let mut wanted = BTreeSet::new();
+    namespaces.iter().for_each(|namespace| refs(namespace, &mut wanted));
+    let (mut types, mut bytes) = (Map::new(), 0);
+    while let Some(name) = wanted.pop_first() {
+        let node = declared.and_then(|declared| declared.get(&name)).filter(|_| !types.contains_key(&name));
+        let Some(node) = node.cloned().map(tagged::to_json) else { continue };
+        bytes += node.to_string().len();
+        if bytes > TYPE_BYTES {
+            types.insert("…".into(), json!({"truncated": true, "bytes": TYPE_BYTES}));
+            break;
+        }
+        refs(&node, &mut wanted);
+        types.insert(name, node);
+    }
+    types.into()
+}
+
+fn refs(json: &Json, wanted: &mut BTreeSet<String>) {
+    match json {
+        Json::Object(map) => {
+            if map.get("kind").is_some_and(|kind| kind == "ref")
+                && let Some(name) = map.get("name").and_then(Json::as_str)
+            {
+                wanted.insert(name.to_owned());
+            }
+            map.values().for_each(|value| refs(value, wanted));
+        }
+        Json::Array(items) => items.iter().for_each(|item| refs(item, wanted)),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+    }
+}
+
+/// Where the peer stands, without what is the same for every host.
+fn place(description: &Description) -> Option<Json> {
+    let Json::Object(mut host) = tagged::to_json(description.host.clone()?) else { return None };
+    host.retain(|key, value| matches!(key.as_str(), "parent" | "owner" | "place" | "label") && !value.is_null());
+    (!host.is_empty()).then_some(host.into())
+}
+
+fn problems(description: &Description) -> Vec<String> {
+    let unread = description.problems.iter().map(|problem| problem.to_string());
+    let unchecked = description.unchecked.iter().map(|problem| format!("not checked here: {problem}"));
+    unread.chain(unchecked).take(PROBLEMS).collect()
+}

@@ -1,0 +1,88 @@
+//! `find_capability`: who implements an interface.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use super::{look, repeatable};
+use crate::{
+    mcp::{
+        CallContext, Hints, Source, Spec, Tool, ToolError,
+        page::{Format, Limit, PageInfo, Pager},
+    },
+    plant::Plant,
+};
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The package-qualified name, such as `@scope/contracts/Oven`. A bare name matches nothing.
+    #[schemars(length(min = 1, max = 256))]
+    capability: String,
+    #[serde(default)]
+    limit: Limit,
+    /// Where the page starts: `next_cursor` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Answer {
+    capability: String,
+    /// Namespaces that declare it, by peer and namespace. None is an answer.
+    matches: Vec<Json>,
+    /// Peers that did not answer in time or describe nothing, so that nothing is known of them.
+    unanswered: Vec<String>,
+    /// How many those are in all.
+    unanswered_count: usize,
+    #[serde(flatten)]
+    page: PageInfo,
+    source: Source,
+}
+
+/// How many unanswered peers are named.
+const NAMED: usize = 50;
+
+pub(super) fn tool() -> Tool {
+    let spec = Spec {
+        name: "find_capability",
+        title: "Find capability",
+        description: "Finds the namespaces that declare a capability, by its exact package-qualified name, among all \
+                      peers. Parents are expanded already, so searching for a parent finds its children. Whether the \
+                      peer may be asked to act is another question."
+            .into(),
+        hints: Hints::LOOK,
+        needs: &[],
+    };
+    Tool::new(spec, run)
+}
+
+async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
+    let found = look(&context, async { Ok(plant.find_capability(&args.capability).await?) }).await?;
+    let entries = found.matches.iter().map(|found| {
+        let mut entry = json!({
+            "peer": found.peer.as_str(),
+            "namespace": found.namespace,
+            "capabilities": found.capabilities,
+        });
+        if let Some(version) = &found.version {
+            entry["version"] = version.as_str().into();
+        }
+        // A byte that no name holds keeps peer and namespace apart.
+        (format!("{}\u{0}{}", found.peer, found.namespace), entry)
+    });
+    let arguments = repeatable(&args);
+    let pager = Pager {
+        cursors: context.cursors(),
+        tool: context.tool,
+        arguments: &arguments,
+        limit: args.limit,
+        format: Format::Concise,
+        cursor: args.cursor.as_deref(),
+    };
+    let (matches, page) = pager.keyed(entries)?;
+    let unanswered_count = found.unanswered.len();
+    let unanswered = found.unanswered.into_iter().take(NAMED).map(|peer| peer.to_string()).collect();
+    let capability = args.capability;
+    Ok(Answer { capability, matches, unanswered, unanswered_count, page, source: Source::bridge() })
+}

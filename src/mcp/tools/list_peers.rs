@@ -1,0 +1,139 @@
+//! `list_peers`: who is on the network.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::{look, moment, repeatable};
+use crate::{
+    mcp::{
+        CallContext, Hints, Source, Spec, Tool, ToolError,
+        page::{Format, Limit, PageInfo, Pager},
+    },
+    plant::{PeerKind, PeerLine, Plant},
+};
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// Only peers whose name begins with this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    prefix: Option<String>,
+    /// Only peers reachable over this link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+    /// Only peers of this kind, as far as it is known: what nobody has described yet is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<Kind>,
+    #[serde(default)]
+    limit: Limit,
+    /// Where the page starts: `next_cursor` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
+/// What a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Device,
+    Fake,
+    Unknown,
+}
+
+impl From<PeerKind> for Kind {
+    fn from(kind: PeerKind) -> Self {
+        match kind {
+            PeerKind::Device => Self::Device,
+            PeerKind::Fake => Self::Fake,
+            PeerKind::Unknown => Self::Unknown,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Answer {
+    /// The names, sorted.
+    peers: Vec<String>,
+    /// What is known of each, in the same order.
+    details: Vec<Json>,
+    #[serde(flatten)]
+    page: PageInfo,
+    /// Peers that were forgotten because more than 10 000 are there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forgotten: Option<u64>,
+    source: Source,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    name: String,
+    links: Vec<String>,
+    kind: Kind,
+    since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shape: Option<String>,
+    /// A peer that sent a frame and never announced itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    announced: Option<bool>,
+}
+
+pub(super) fn tool() -> Tool {
+    let spec = Spec {
+        name: "list_peers",
+        title: "List peers",
+        description: "Lists the peers on the plant network now, the bridge itself left out: names, links, since when, \
+                      and what each is as far as it was described. Waits up to a second for the first sweep of \
+                      presence. Next: describe_peer."
+            .into(),
+        hints: Hints::LOOK,
+        needs: &[],
+    };
+    Tool::new(spec, run)
+}
+
+async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
+    let (peers, forgotten) = look(&context, async { Ok(plant.peers().await?) }).await?;
+    let names = &plant.settings().link_names;
+    let lines: Vec<(String, Line)> = peers
+        .into_iter()
+        .map(|peer| (peer.name.to_string(), line(&peer, names)))
+        .filter(|(_, line)| args.wants(line))
+        .collect();
+    let arguments = repeatable(&args);
+    let pager = Pager {
+        cursors: context.cursors(),
+        tool: context.tool,
+        arguments: &arguments,
+        limit: args.limit,
+        format: Format::Detailed,
+        cursor: args.cursor.as_deref(),
+    };
+    let (details, page) = pager.keyed(lines)?;
+    let peers = details.iter().filter_map(|line| line["name"].as_str().map(str::to_owned)).collect();
+    let forgotten = (forgotten > 0).then_some(forgotten);
+    Ok(Answer { peers, details, page, forgotten, source: Source::bridge() })
+}
+
+impl Args {
+    fn wants(&self, line: &Line) -> bool {
+        self.prefix.as_ref().is_none_or(|prefix| line.name.starts_with(prefix))
+            && self.link.as_ref().is_none_or(|link| line.links.contains(link))
+            && self.kind.is_none_or(|kind| line.kind == kind)
+    }
+}
+
+fn line(peer: &PeerLine, link_names: &[String]) -> Line {
+    let link = |id: &crate::link::LinkId| {
+        link_names.get(usize::from(id.0)).cloned().unwrap_or_else(|| format!("link-{}", id.0))
+    };
+    Line {
+        name: peer.name.to_string(),
+        links: peer.seen.links.iter().map(link).collect(),
+        kind: peer.kind.into(),
+        since: moment(peer.seen.since_ms),
+        shape: peer.seen.shape.as_deref().map(str::to_owned),
+        announced: (!peer.seen.announced).then_some(false),
+    }
+}

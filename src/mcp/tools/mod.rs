@@ -1,0 +1,130 @@
+//! The tools, one file each: what a verb of the plant looks like to a model. Adding one is a file and a line in [`all`].
+
+mod call_method;
+mod describe_peer;
+mod find_capability;
+mod list_peers;
+mod read_state;
+mod set_state;
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use super::{
+    CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, instant, tagged,
+};
+use crate::{
+    contract::path::{PathFault, Segments},
+    plant::Principal,
+    wire::Value,
+};
+
+/// Every tool there is, in the order clients see them.
+pub fn all() -> Vec<Tool> {
+    vec![
+        list_peers::tool(),
+        describe_peer::tool(),
+        find_capability::tool(),
+        call_method::tool(),
+        read_state::tool(),
+        set_state::tool(),
+    ]
+}
+
+/// How long a call waits for a peer that is not there, or for an answer that follows later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+struct WaitSeconds(#[schemars(range(min = 0, max = 60))] u8);
+
+impl WaitSeconds {
+    fn duration(self) -> Duration {
+        Duration::from_secs(self.0.into())
+    }
+
+    fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// How long an answer is awaited, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+struct TimeoutMs(#[schemars(range(min = 1, max = 60_000))] u32);
+
+impl TimeoutMs {
+    fn duration(self) -> Duration {
+        Duration::from_millis(self.0.into())
+    }
+}
+
+/// A path into a component's state: `a.b.c`, a JSON Pointer, or a list of segments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum PathArgument {
+    /// Dots between segments, or a JSON Pointer beginning with a slash.
+    Text(String),
+    /// Segments as they are, for names that contain dots.
+    Segments(Vec<String>),
+}
+
+impl PathArgument {
+    fn segments(self) -> Result<Segments, ToolError> {
+        let segments = match self {
+            Self::Text(text) => Segments::parse(&text),
+            Self::Segments(segments) => Segments::from_list(segments),
+        };
+        segments.map_err(|fault: PathFault| {
+            let expected = "a.b.c, a JSON Pointer such as /a/b.c, or a list of segments";
+            bad_argument("/path", expected, "something else").problem(fault.to_string())
+        })
+    }
+}
+
+/// On whose behalf a tool acts.
+fn principal(context: &CallContext) -> Principal {
+    // Every client of this process is as free as the process; a door with narrower clients will say so here.
+    let read_only = match context.door {
+        Door::Stdio | Door::Http => false,
+    };
+    Principal { client: context.client.to_string(), read_only }
+}
+
+/// A value of the plant from an argument.
+fn plant_value(json: Json, pointer: &str) -> Result<Value, ToolError> {
+    tagged::from_json(json).map_err(|error| {
+        bad_argument(&format!("{pointer}{}", error.pointer), "a value the plant can hold", "something else")
+            .problem(error.problem)
+    })
+}
+
+/// The arguments of a call as they are to be repeated for the next page.
+fn repeatable<A: Serialize>(args: &A) -> Map<String, Json> {
+    match serde_json::to_value(args) {
+        Ok(Json::Object(mut map)) => {
+            map.shift_remove("cursor");
+            map
+        }
+        _ => Map::new(),
+    }
+}
+
+/// Does a look until it is done or nobody waits for it any more; then what it opened is closed by dropping it.
+async fn look<T>(context: &CallContext, work: impl Future<Output = Result<T, ToolError>>) -> Result<T, ToolError> {
+    tokio::select! {
+        done = work => done,
+        () = context.cancel.cancelled() => Err(ToolError::new(ErrorCode::Cancelled, "the client stopped waiting")),
+    }
+}
+
+/// Where a peer's words come from.
+fn source(peer: &str, fake: bool) -> Source {
+    if fake { Source::fake(peer) } else { Source::live(peer) }
+}
+
+/// A moment as results write it.
+fn moment(unix_ms: i64) -> String {
+    instant::format(unix_ms)
+}
