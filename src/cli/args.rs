@@ -86,15 +86,15 @@ pub(super) enum Parsed {
 }
 
 /// Reads the command line.
-pub(super) fn parse(arguments: Vec<OsString>) -> Parsed {
-    match Cli::try_parse_from(&arguments) {
+pub(super) fn parse(arguments: &[OsString]) -> Parsed {
+    match Cli::try_parse_from(arguments) {
         Ok(Cli { version: true, .. }) => Parsed::Say(version()),
         Ok(Cli { command: Some(command), .. }) => Parsed::Run(command),
         Ok(Cli { command: None, .. }) => Parsed::Say(Cli::command().render_help().to_string()),
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Parsed::Say(error.render().to_string())
         }
-        Err(error) => Parsed::Wrong(one_line(&error, &arguments)),
+        Err(error) => Parsed::Wrong(one_line(&error, arguments)),
     }
 }
 
@@ -131,7 +131,8 @@ mod tests {
     use super::*;
 
     fn wrong(arguments: &[&str]) -> String {
-        match parse(["plantbridge"].iter().chain(arguments).map(OsString::from).collect()) {
+        let words: Vec<OsString> = ["plantbridge"].iter().chain(arguments).map(OsString::from).collect();
+        match parse(&words) {
             Parsed::Wrong(text) => text,
             Parsed::Run(command) => panic!("{command:?}"),
             Parsed::Say(text) => panic!("{text}"),
@@ -170,10 +171,10 @@ mod tests {
 
     #[test]
     fn the_bare_command_prints_usage_and_the_version_is_short() {
-        let Parsed::Say(help) = parse(vec!["plantbridge".into()]) else { panic!("no usage") };
+        let Parsed::Say(help) = parse(&["plantbridge".into()]) else { panic!("no usage") };
         assert!(help.contains("mcp") && help.contains("Usage"));
         for flag in ["--version", "-v", "-V"] {
-            let Parsed::Say(text) = parse(vec!["plantbridge".into(), flag.into()]) else { panic!("no version") };
+            let Parsed::Say(text) = parse(&["plantbridge".into(), flag.into()]) else { panic!("no version") };
             assert!(text.starts_with("plantbridge "));
         }
     }

@@ -43,16 +43,16 @@ pub(super) enum Config {
 }
 
 impl Config {
-    pub(super) fn new(mut args: Box<McpArgs>, secrets: Secrets) -> Result<Self, StartError> {
+    pub(super) fn new(mut args: McpArgs, secrets: Secrets) -> Result<Self, StartError> {
         #[cfg(feature = "demo")]
         if args.demo {
-            return Ok(Self::Demo(args));
+            return Ok(Self::Demo(Box::new(args)));
         }
         let Some(broker) = args.broker.take() else {
             let text = "give it --broker <url> of a plant's MQTT 5 broker, or --demo for a bakery to look around in";
             return Err(StartError(text.into()));
         };
-        Ok(Self::Broker(Box::new(network(&broker, *args, secrets)?)))
+        Ok(Self::Broker(Box::new(network(&broker, args, secrets)?)))
     }
 }
 

@@ -33,9 +33,13 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode
     // Read before any thread starts, so that nothing runs while the environment is read (design: secrets).
     let secrets = secrets::read();
     secrets::close_process();
-    let parsed = args::parse(arguments.into_iter().collect());
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let parsed = args::parse(&arguments);
     let outcome = match parsed {
-        Parsed::Say(text) => return say(&text),
+        Parsed::Say(text) => {
+            say(&text);
+            Ok(())
+        }
         Parsed::Wrong(text) => Err(StartError(text)),
         Parsed::Run(command) => secrets.and_then(|secrets| run(command, secrets)),
     };
@@ -51,10 +55,16 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode
 
 fn run(command: Command, secrets: secrets::Secrets) -> Result<(), StartError> {
     match command {
-        Command::Mcp(args) if args.errors => print(&codes::errors_table()),
-        Command::Mcp(args) if args.tools => print(&registry::tools_table(&tools::all())),
+        Command::Mcp(args) if args.errors => {
+            say(&codes::errors_table());
+            Ok(())
+        }
+        Command::Mcp(args) if args.tools => {
+            say(&registry::tools_table(&tools::all()));
+            Ok(())
+        }
         Command::Mcp(args) => {
-            let config = mcp::Config::new(args, secrets)?;
+            let config = mcp::Config::new(*args, secrets)?;
             log::init();
             block_on(mcp::serve(config))
         }
@@ -77,13 +87,6 @@ fn block_on(work: impl Future<Output = Result<(), StartError>>) -> Result<(), St
 }
 
 /// Prints what was asked for instead of running; a reader that has gone is no failure.
-fn print(text: &str) -> Result<(), StartError> {
-    say(text);
-    Ok(())
-}
-
-fn say(text: &str) -> ExitCode {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{}", text.trim_end());
-    ExitCode::SUCCESS
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{}", text.trim_end());
 }

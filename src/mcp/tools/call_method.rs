@@ -15,7 +15,7 @@ use crate::{
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+struct Input {
     /// Which peer.
     #[schemars(length(min = 1, max = 256))]
     peer: String,
@@ -94,7 +94,7 @@ pub(super) fn tool() -> Tool {
     Tool::new(spec, run)
 }
 
-async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
+async fn run(plant: Plant, args: Input, context: CallContext) -> Result<Answer, ToolError> {
     let wait = args.wait_seconds.duration();
     let request = CallRequest {
         arguments: arguments(args.args, args.named_args)?,

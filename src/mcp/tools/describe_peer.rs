@@ -234,7 +234,9 @@ fn verbatim(described: &Described, name: &str) -> Json {
 fn referred(namespaces: &[Json], answer: &Value) -> Json {
     let declared = answer.get("types").and_then(Value::as_map);
     let mut wanted = BTreeSet::new();
-    namespaces.iter().for_each(|namespace| refs(namespace, &mut wanted));
+    for namespace in namespaces {
+        refs(namespace, &mut wanted);
+    }
     let (mut types, mut bytes) = (Map::new(), 0);
     while let Some(name) = wanted.pop_first() {
         let node = declared.and_then(|declared| declared.get(&name)).filter(|_| !types.contains_key(&name));
@@ -258,9 +260,15 @@ fn refs(json: &Json, wanted: &mut BTreeSet<String>) {
             {
                 wanted.insert(name.to_owned());
             }
-            map.values().for_each(|value| refs(value, wanted));
+            for value in map.values() {
+                refs(value, wanted);
+            }
         }
-        Json::Array(items) => items.iter().for_each(|item| refs(item, wanted)),
+        Json::Array(items) => {
+            for item in items {
+                refs(item, wanted);
+            }
+        }
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
     }
 }
@@ -273,7 +281,7 @@ fn place(description: &Description) -> Option<Json> {
 }
 
 fn problems(description: &Description) -> Vec<String> {
-    let unread = description.problems.iter().map(|problem| problem.to_string());
+    let unread = description.problems.iter().map(ToString::to_string);
     let unchecked = description.unchecked.iter().map(|problem| format!("not checked here: {problem}"));
     unread.chain(unchecked).take(PROBLEMS).collect()
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use super::{look, repeatable};
 use crate::{
@@ -60,14 +60,13 @@ pub(super) fn tool() -> Tool {
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
     let found = look(&context, async { Ok(plant.find_capability(&args.capability).await?) }).await?;
     let entries = found.matches.iter().map(|found| {
-        let mut entry = json!({
-            "peer": found.peer.as_str(),
-            "namespace": found.namespace,
-            "capabilities": found.capabilities,
-        });
+        let mut entry = Map::new();
+        entry.insert("peer".into(), found.peer.as_str().into());
+        entry.insert("namespace".into(), found.namespace.as_str().into());
         if let Some(version) = &found.version {
-            entry["version"] = version.as_str().into();
+            entry.insert("version".into(), version.as_str().into());
         }
+        entry.insert("capabilities".into(), json!(found.capabilities));
         // A byte that no name holds keeps peer and namespace apart.
         (format!("{}\u{0}{}", found.peer, found.namespace), entry)
     });

@@ -44,6 +44,7 @@ impl WaitSeconds {
         Duration::from_secs(self.0.into())
     }
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to what decides about skipping")]
     fn is_zero(&self) -> bool {
         self.0 == 0
     }
