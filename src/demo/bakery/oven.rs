@@ -32,7 +32,7 @@ pub(crate) struct Oven {
 /// What the heating does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Off. A closed or cold oven keeps the temperature it has.
+    /// Off. It keeps the temperature it has: a good oven cools too slowly to be watched.
     Idle,
     /// On its way up to the setpoint.
     Heating,
