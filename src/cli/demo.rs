@@ -1,10 +1,6 @@
-//! `plantbridge demo`: a broker, a bakery and a tour, for whoever has no plant to look at. Here standard output is for
-//! people; the protocol runs in memory.
+//! `plantbridge demo`: the bakery, a tour of it, and how to attach to it. Standard output is for people here.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::{io::Write, time::Duration};
 
 use super::{
     StartError,
@@ -13,36 +9,52 @@ use super::{
     network::{Behaviour, Network, TlsArgs},
     stop,
 };
-use crate::demo::{Demo, snippet, tour};
+use crate::{
+    demo::{Demo, snippet, tour},
+    node,
+};
 
-/// Tours the bakery, and stays up to be attached to unless it is to be done once.
+/// How long our own peer may take to come to the demo's network.
+const JOIN_WAIT: Duration = Duration::from_secs(10);
+/// How long a call of the tour waits for its answer.
+const CALL_WAIT: Duration = Duration::from_secs(10);
+
+/// Starts the bakery and walks through it; then stays until asked to end, unless once is enough.
 pub(super) async fn run(args: DemoArgs) -> Result<(), StartError> {
     let demo = Demo::start().await.map_err(StartError::new)?;
-    let url = demo.url().to_owned();
-    let toured = visit(&url).await;
-    if toured.is_ok() && !args.once {
-        invite(&url)?;
-        stop::asked().await;
-    }
+    let outcome = tokio::select! {
+        outcome = open(&demo, args.once) => outcome,
+        () = stop::asked() => Ok(()),
+    };
     demo.stop().await;
-    toured
+    outcome
 }
 
-/// One bridge, for the length of the tour.
-async fn visit(url: &str) -> Result<(), StartError> {
-    let behaviour = Behaviour { read_only: false, timeout: Duration::from_secs(10) };
-    let network = Network::new(url, None, "msgrpc/v2", None, TlsArgs::default(), &behaviour)?;
-    let (plant, node, running) = network.join();
-    let toured = tour::run(&mcp::front(plant), &mut io::stdout()).await.map_err(StartError::new);
-    mcp::leave(&node, running).await;
-    toured
-}
-
-/// Says how a client of one's own is attached.
-fn invite(url: &str) -> Result<(), StartError> {
+async fn open(demo: &Demo, once: bool) -> Result<(), StartError> {
+    say(&format!("The bakery is open at {}. A client walks through it over MCP:", demo.url()))?;
+    walk(demo).await?;
+    if once {
+        return Ok(());
+    }
+    // Where we are is only not known on systems that do not say; then the name has to be found by the shell.
     let binary = std::env::current_exe().map_or_else(|_| "plantbridge".into(), |path| path.display().to_string());
-    let mut out = io::stdout();
-    writeln!(out, "\nThe bakery stays open at {url} until Ctrl-C. To attach a client of your own:\n")
-        .and_then(|()| writeln!(out, "{}", snippet(&binary, url)))
-        .map_err(|error| StartError(format!("the invitation cannot be printed: {error}")))
+    say(&format!("\nTo attach a client of your own:\n\n{}\nCtrl-C ends it.", snippet(&binary, demo.url())))?;
+    std::future::pending().await
+}
+
+/// The tour, by a bridge of its own that leaves again.
+async fn walk(demo: &Demo) -> Result<(), StartError> {
+    let behaviour = Behaviour { read_only: false, timeout: CALL_WAIT };
+    let network = Network::new(demo.url(), None, "msgrpc/v2", None, TlsArgs::default(), &behaviour)?;
+    let (plant, node, running) = network.join();
+    node.network_when(JOIN_WAIT, node::Network::is_settled).await;
+    let toured = tour::run(&mcp::front(plant), &mut std::io::stdout()).await;
+    mcp::leave(&node, running).await;
+    toured.map_err(StartError::new)
+}
+
+fn say(text: &str) -> Result<(), StartError> {
+    let mut out = std::io::stdout();
+    let said = writeln!(out, "{text}").and_then(|()| out.flush());
+    said.map_err(|error| StartError(format!("standard output: {error}")))
 }
