@@ -38,6 +38,8 @@
 
 pub mod cli;
 pub mod contract;
+#[cfg(feature = "demo")]
+pub mod demo;
 pub mod door;
 pub mod link;
 pub mod mcp;

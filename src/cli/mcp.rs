@@ -58,8 +58,7 @@ impl Config {
 
 fn network(broker: &str, args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
     let tls = TlsArgs { ca: args.ca, client_cert: args.client_cert, client_key: args.client_key };
-    let behaviour =
-        Behaviour { read_only: args.read_only, timeout: Duration::from_millis(args.timeout.into()) };
+    let behaviour = Behaviour { read_only: args.read_only, timeout: Duration::from_millis(args.timeout.into()) };
     Network::new(broker, args.name.as_deref(), &args.prefix, secrets.mqtt, tls, &behaviour)
 }
 
@@ -108,8 +107,7 @@ async fn until_over(server: &Server, node: &Node) {
     let stopping = CancellationToken::new();
     let (read, write) = stdio::pipes();
     let session = server.session("stdio", Door::Stdio);
-    let mut door =
-        tokio::spawn(stdio::serve(read, write, session, StdioConfig::default(), stopping.clone()));
+    let mut door = tokio::spawn(stdio::serve(read, write, session, StdioConfig::default(), stopping.clone()));
     let ended = tokio::select! {
         ended = &mut door => Some(ended),
         () = stop::asked() => None,
@@ -128,7 +126,8 @@ async fn until_over(server: &Server, node: &Node) {
     }
 }
 
-async fn leave(node: &Node, running: Running) {
+/// Says goodbye to the network, within a bound.
+pub(super) async fn leave(node: &Node, running: Running) {
     node.leave();
     if timeout(FAREWELL, running.ended()).await.is_err() {
         tracing::warn!("the farewell took too long; the broker will notice by itself");

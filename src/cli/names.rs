@@ -11,20 +11,20 @@ pub(super) fn name(role: &str, random: u128) -> String {
 }
 
 const WORDS: [&str; 163] = [
-    "amber", "anvil", "apple", "apron", "arch", "atlas", "badge", "bagel", "barge", "barn", "basil", "beach",
-    "beacon", "berry", "birch", "bison", "blaze", "bloom", "bolt", "brass", "breeze", "brick", "bridge", "brook",
-    "broom", "cabin", "cable", "candle", "canyon", "cedar", "chalk", "cherry", "cider", "cinder", "clover", "coal",
-    "cobalt", "comet", "copper", "coral", "cork", "cotton", "crane", "creek", "crest", "crown", "daisy", "delta",
-    "dome", "dove", "drum", "dune", "eagle", "ember", "fable", "falcon", "fern", "ferry", "field", "finch", "flame",
-    "flint", "forest", "forge", "fox", "garnet", "gate", "ginger", "glacier", "glade", "grain", "granite", "grove",
-    "gull", "harbor", "hazel", "heron", "hill", "honey", "iris", "island", "ivory", "jade", "jasper", "kernel",
-    "kettle", "kite", "lagoon", "lake", "lantern", "lark", "lemon", "lilac", "linen", "lotus", "magnet", "maple",
-    "marble", "meadow", "mill", "mint", "mirror", "moss", "nectar", "nickel", "oak", "oasis", "ocean", "olive",
-    "onyx", "orbit", "otter", "owl", "oxide", "paddle", "pearl", "pebble", "pepper", "pine", "plum", "pond", "poppy",
-    "prairie", "quartz", "quill", "raven", "reed", "ridge", "river", "robin", "rocket", "rowan", "ruby", "saddle",
-    "saffron", "sage", "sail", "salt", "sand", "sequoia", "shell", "silver", "slate", "spark", "spruce", "steel",
-    "stone", "stork", "summit", "swan", "thistle", "timber", "topaz", "tulip", "tundra", "valley", "velvet",
-    "violet", "walnut", "water", "willow", "wren", "zinc",
+    "amber", "anvil", "apple", "apron", "arch", "atlas", "badge", "bagel", "barge", "barn", "basil", "beach", "beacon",
+    "berry", "birch", "bison", "blaze", "bloom", "bolt", "brass", "breeze", "brick", "bridge", "brook", "broom",
+    "cabin", "cable", "candle", "canyon", "cedar", "chalk", "cherry", "cider", "cinder", "clover", "coal", "cobalt",
+    "comet", "copper", "coral", "cork", "cotton", "crane", "creek", "crest", "crown", "daisy", "delta", "dome", "dove",
+    "drum", "dune", "eagle", "ember", "fable", "falcon", "fern", "ferry", "field", "finch", "flame", "flint", "forest",
+    "forge", "fox", "garnet", "gate", "ginger", "glacier", "glade", "grain", "granite", "grove", "gull", "harbor",
+    "hazel", "heron", "hill", "honey", "iris", "island", "ivory", "jade", "jasper", "kernel", "kettle", "kite",
+    "lagoon", "lake", "lantern", "lark", "lemon", "lilac", "linen", "lotus", "magnet", "maple", "marble", "meadow",
+    "mill", "mint", "mirror", "moss", "nectar", "nickel", "oak", "oasis", "ocean", "olive", "onyx", "orbit", "otter",
+    "owl", "oxide", "paddle", "pearl", "pebble", "pepper", "pine", "plum", "pond", "poppy", "prairie", "quartz",
+    "quill", "raven", "reed", "ridge", "river", "robin", "rocket", "rowan", "ruby", "saddle", "saffron", "sage",
+    "sail", "salt", "sand", "sequoia", "shell", "silver", "slate", "spark", "spruce", "steel", "stone", "stork",
+    "summit", "swan", "thistle", "timber", "topaz", "tulip", "tundra", "valley", "velvet", "violet", "walnut", "water",
+    "willow", "wren", "zinc",
 ];
 
 #[cfg(test)]

@@ -164,7 +164,11 @@ fn unknown_outcome(target: &Target, message: String) -> ToolError {
     let read = read_state(target);
     ToolError::new(ErrorCode::UnknownOutcome, message)
         .cause("the request left and nothing conclusive came back")
-        .fix(format!("do not repeat it; see what the plant holds: {} {}", read.tool, Json::Object(read.arguments.clone())))
+        .fix(format!(
+            "do not repeat it; see what the plant holds: {} {}",
+            read.tool,
+            Json::Object(read.arguments.clone())
+        ))
         .settle_with(&read)
 }
 

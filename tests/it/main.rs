@@ -8,6 +8,10 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+#[cfg(feature = "demo")]
+mod demo;
+#[cfg(feature = "demo")]
+mod demo_broker;
 mod harness;
 mod link_mqtt;
 mod mcp;

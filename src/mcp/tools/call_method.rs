@@ -115,9 +115,7 @@ async fn run(plant: Plant, args: Input, context: CallContext) -> Result<Answer, 
 
 fn arguments(args: Option<Vec<Json>>, named: Option<Map<String, Json>>) -> Result<Arguments, ToolError> {
     match (args, named) {
-        (Some(_), Some(_)) => {
-            Err(bad_argument("/named_args", "either args or named_args", "both"))
-        }
+        (Some(_), Some(_)) => Err(bad_argument("/named_args", "either args or named_args", "both")),
         (None, Some(named)) => match plant_value(Json::Object(named), "/named_args")? {
             crate::wire::Value::Map(named) => Ok(Arguments::Named(named)),
             // A single argument whose name is a tag is written by position.

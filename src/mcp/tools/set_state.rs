@@ -181,7 +181,9 @@ fn answer(peer: &str, path: String, set: StateSet) -> Answer {
 fn note(took: Duration, confirmation: Option<&Confirmation>) -> String {
     let said = match confirmation.map(|confirmation| confirmation.confirmed) {
         Some(Some(true)) => "a snapshot shows the value",
-        Some(Some(false)) => "a snapshot shows another value: the device clamped it, refused it quietly, or is on its way",
+        Some(Some(false)) => {
+            "a snapshot shows another value: the device clamped it, refused it quietly, or is on its way"
+        }
         Some(None) => "no snapshot came that could tell; read_state shows what the plant holds",
         None => "nothing was written locally; read_state shows what the plant agreed to",
     };

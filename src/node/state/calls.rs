@@ -131,6 +131,8 @@ impl Calls {
 pub(super) fn rejected(why: Rejection) -> CallError {
     CallError::NotSent(match why {
         Rejection::Down => NotSent::LinkDown,
-        why @ (Rejection::Full | Rejection::TooLarge { .. } | Rejection::Unsendable(_) | Rejection::Refused(_)) => NotSent::Rejected(why),
+        why @ (Rejection::Full | Rejection::TooLarge { .. } | Rejection::Unsendable(_) | Rejection::Refused(_)) => {
+            NotSent::Rejected(why)
+        }
     })
 }

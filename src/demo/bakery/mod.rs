@@ -1,0 +1,161 @@
+//! The bakery: two peers as a plant has them. `bakery` has an oven with an interlock; `packaging` has a line that can jam,
+//! a label printer that is no component, and a scale with a method that nobody described.
+//!
+//! What they are is pure ([`oven`], [`line`]); what they declare is in `contracts/`; here is the thin part between.
+
+mod line;
+mod news;
+mod oven;
+mod service;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{task::JoinHandle, time::timeout};
+
+use self::service::{LabelService, LineService, OvenService, ScaleService};
+use crate::{
+    contract::{Contract, Method, ServedNamespace},
+    link::Link,
+    node::{Exposed, Identity, Node, Running, Service, Serving, state::MAILBOX},
+    wire::{Map, NameError, PeerName, json},
+};
+
+/// One peer of the plant, on its own link. Dropping it takes it off the network.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    node: Present,
+    running: Running,
+    /// What lets its time pass, if anything happens there by itself.
+    clockwork: Option<Clockwork>,
+}
+
+/// A node that leaves when this is dropped: its driver holds a handle of its own, and would stay for ever.
+#[derive(Debug)]
+struct Present(Node);
+
+/// A task that ends with the peer.
+#[derive(Debug)]
+struct Clockwork(JoinHandle<()>);
+
+/// Why a peer cannot stand up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PeerError {
+    /// Its contract does not hold.
+    #[error("the contract of {peer} cannot be served: {why}")]
+    Contract {
+        /// Whose.
+        peer: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Its name is none.
+    #[error("{0}")]
+    Name(#[from] NameError),
+}
+
+/// The name of the peer with the oven.
+pub(crate) const BAKERY: &str = "bakery";
+/// The name of the peer with the packaging line.
+pub(crate) const PACKAGING: &str = "packaging";
+
+impl Peer {
+    /// The peer with the oven.
+    pub(crate) fn bakery(link: Link) -> Result<Self, PeerError> {
+        let contract = contract(BAKERY, include_str!("../../../contracts/bakery.types.json"))?;
+        let service = OvenService::new();
+        let component = (oven::Oven::props(), service.first_state());
+        let exposed = exposed(BAKERY, &contract, "oven", Some(component))?;
+        let identity = identity(BAKERY, &contract, vec![(exposed, Arc::new(service.clone()))])?;
+        let (node, running) = Node::start(identity, vec![link]);
+        let clockwork = Clockwork(tokio::spawn(service.let_time_pass(node.clone())));
+        Ok(Self { node: Present(node), running, clockwork: Some(clockwork) })
+    }
+
+    /// The peer with the packaging line.
+    pub(crate) fn packaging(link: Link) -> Result<Self, PeerError> {
+        let contract = contract(PACKAGING, include_str!("../../../contracts/packaging.types.json"))?;
+        let line = LineService::new();
+        let component = (line::Line::props(), line.first_state());
+        let mut scale = exposed(PACKAGING, &contract, "scale", None)?;
+        // As a device of another making has it: callable, and not described.
+        scale.surface.methods.push(Method::undeclared("tare"));
+        let namespaces: Vec<(Exposed, Arc<dyn Service>)> = vec![
+            (exposed(PACKAGING, &contract, "line", Some(component))?, Arc::new(line)),
+            (exposed(PACKAGING, &contract, "labels", None)?, Arc::new(LabelService::default())),
+            (scale, Arc::new(ScaleService::default())),
+        ];
+        let (node, running) = Node::start(identity(PACKAGING, &contract, namespaces)?, vec![link]);
+        Ok(Self { node: Present(node), running, clockwork: None })
+    }
+
+    /// The peer itself.
+    pub(crate) const fn node(&self) -> &Node {
+        &self.node.0
+    }
+
+    /// Takes it off the network; at most `bound` is waited for that.
+    pub(crate) async fn stop(self, bound: Duration) {
+        self.node.0.leave();
+        if timeout(bound, self.running.ended()).await.is_err() {
+            tracing::warn!(peer = %self.node.0.name(), "it did not leave in time");
+        }
+        if let Some(mut clockwork) = self.clockwork {
+            clockwork.0.abort();
+            // It was aborted: that is all its end can say.
+            let _ = (&mut clockwork.0).await;
+        }
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl Drop for Clockwork {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn contract(peer: &'static str, text: &str) -> Result<Contract, PeerError> {
+    let fault = |why: String| PeerError::Contract { peer, why };
+    let document = json::decode(text.as_bytes()).map_err(|error| fault(error.to_string()))?;
+    Contract::parse_to_serve(&document).map_err(|problems| {
+        let problems = problems.iter().map(|problem| format!("{}: {}", problem.pointer, problem.what));
+        fault(problems.collect::<Vec<_>>().join("; "))
+    })
+}
+
+fn exposed(
+    peer: &'static str,
+    contract: &Contract,
+    name: &str,
+    component: Option<(Map, Map)>,
+) -> Result<Exposed, PeerError> {
+    let declared = contract.namespace(name);
+    let declared =
+        declared.ok_or_else(|| PeerError::Contract { peer, why: format!("it has no namespace '{name}'") })?;
+    Ok(Exposed {
+        name: name.to_owned(),
+        surface: ServedNamespace::declared(declared, "Demo"),
+        validate: declared.validate,
+        component,
+        mailbox: MAILBOX,
+        path_writes: false,
+    })
+}
+
+fn identity(peer: &str, contract: &Contract, exposed: Vec<(Exposed, Arc<dyn Service>)>) -> Result<Identity, PeerError> {
+    let serving = Serving {
+        version: contract.version.clone(),
+        types: contract.types.clone(),
+        types_entry: contract.types_entry.clone(),
+        introspection: true,
+    };
+    Ok(Identity { name: PeerName::mqtt(peer)?, serving, exposed })
+}
+
+#[cfg(test)]
+mod tests;
