@@ -1,10 +1,10 @@
 //! plantbridge joins a network of RPC peers as an ordinary peer and serves that network to MCP clients.
 //!
-//! The layers, lowest first. An arrow never runs the other way; `tests/it/tidy.rs` reads the `use` lines and fails
-//! when one does.
+//! The layers, lowest first. An arrow never runs the other way; `tests/it/tidy.rs` reads the paths in every file and
+//! fails when one does. ARCHITECTURE.md walks one call through them.
 //!
 //! ```text
-//! wire, contract <- link <- node <- plant <- mcp <- door <- demo <- cli
+//! wire <- contract <- link <- node <- plant <- mcp <- door <- demo <- cli
 //! ```
 //!
 //! | layer | what it is |
@@ -16,10 +16,12 @@
 //! | [`plant`] | the verbs: plain async functions over the node, plain structs out |
 //! | [`mcp`] | what a model sees: tools, results, errors, pages |
 //! | [`door`] | where MCP bytes come in: bytes to one valid message or one refusal |
-//! | [`demo`] | the embedded broker, the bakery, the tour |
+//! | `demo` | with the feature of that name: the embedded broker, the bakery, the tour |
 //! | [`cli`] | what was typed, as validated configuration; the composition root |
 //!
 //! # Invariants
+//!
+//! ARCHITECTURE.md names the test that holds each.
 //!
 //! 1. `wire`, `contract` and `node::state` never read a clock, sleep, spawn, or draw randomness: `now` and ids are
 //!    arguments.
@@ -30,8 +32,10 @@
 //! 5. A look leaves nothing behind: every subscription a verb opens is closed on success, failure, timeout and
 //!    cancellation.
 //! 6. Nothing is executed twice by us: a request that failed locally is never sent later, a command is never retried. A
-//!    request has *left* once the link accepted it while up: from then on silence is an unknown outcome.
-//! 7. We never take a name that somebody on the network answers to.
+//!    request has *left* once its link, while up, took the [claim](link::Claim) on it: from then on silence is an unknown
+//!    outcome.
+//! 7. We do not fight for a name in silence: of two processes of one name the broker keeps the newer, and the other says
+//!    so.
 //! 8. Every queue, cache, buffer and wait is bounded, and what falls over the bound is reported.
 //! 9. No text from the network decides anything but data: it is never a path, a command line, a topic filter or a
 //!    format string.
