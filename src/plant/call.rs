@@ -66,7 +66,7 @@ pub struct Called {
 }
 
 /// What is to be called, once it was found and checked.
-struct Checked {
+struct Ready {
     target: Target,
     args: Vec<Value>,
     semantics: Option<Semantics>,
@@ -82,19 +82,19 @@ impl Plant {
         let description = self.description_if_any(&peer).await?;
         let timeout = request.timeout.unwrap_or(self.settings().call_timeout);
         let key = request.idempotency_key.clone();
-        let checked = check(peer, request, description.as_ref())?;
-        self.send(principal, checked, timeout, key).await
+        let ready = check(peer, request, description.as_ref())?;
+        self.send(principal, ready, timeout, key).await
     }
 
     /// Sends what was found and checked, if it is permitted. Every verb that can change a plant comes through here.
     async fn send(
         &self,
         principal: &Principal,
-        checked: Checked,
+        ready: Ready,
         timeout: Duration,
         key: Option<String>,
     ) -> Result<Called, PlantError> {
-        let Checked { target, args, semantics, effect, checked, fake } = checked;
+        let Ready { target, args, semantics, effect, checked, fake } = ready;
         self.permit(principal, &Action { target: target.clone(), semantics, effect })?;
         let made = || Uuid::new_v4().hyphenated().to_string();
         let idempotency_key = key.or_else(|| (semantics == Some(Semantics::NonRepeatableCommand)).then(made));
@@ -129,12 +129,12 @@ impl Plant {
 
 /// Finds what is to be called in the peer's description and checks the arguments against it. A peer that says nothing of
 /// itself is called unchecked, and that counts as operating it.
-fn check(peer: PeerName, request: CallRequest, description: Option<&Arc<Description>>) -> Result<Checked, PlantError> {
+fn check(peer: PeerName, request: CallRequest, description: Option<&Arc<Description>>) -> Result<Ready, PlantError> {
     let target = Target { peer, namespace: request.namespace, method: request.method };
     let Some(description) = description else {
         let args = positional(&target, request.arguments, None)?;
         let (semantics, effect) = (None, Effect::Operate);
-        return Ok(Checked { target, args, semantics, effect, checked: false, fake: false });
+        return Ok(Ready { target, args, semantics, effect, checked: false, fake: false });
     };
     let namespace = find_namespace(description, &target.peer, &target.namespace)?;
     let fake = is_fake(description);
@@ -145,11 +145,11 @@ fn check(peer: PeerName, request: CallRequest, description: Option<&Arc<Descript
     let checked = method.params.is_some();
     arguments(&target, method, &description.types, &args)?;
     let (semantics, effect) = (method.semantics, method.effect());
-    Ok(Checked { target, args, semantics, effect, checked, fake })
+    Ok(Ready { target, args, semantics, effect, checked, fake })
 }
 
 /// The built-ins of a component count as described; everything else that is not in the description is refused here.
-fn built_in(target: Target, arguments: Arguments, namespace: &Namespace, fake: bool) -> Result<Checked, PlantError> {
+fn built_in(target: Target, arguments: Arguments, namespace: &Namespace, fake: bool) -> Result<Ready, PlantError> {
     let component = namespace.component.is_some();
     let (semantics, effect) = match target.method.as_str() {
         "$acquire" | "$release" if component => (None, Effect::Operate),
@@ -165,7 +165,7 @@ fn built_in(target: Target, arguments: Arguments, namespace: &Namespace, fake: b
         }
     };
     let args = positional(&target, arguments, None)?;
-    Ok(Checked { target, args, semantics, effect, checked: false, fake })
+    Ok(Ready { target, args, semantics, effect, checked: false, fake })
 }
 
 fn hint(method: &str) -> &'static str {

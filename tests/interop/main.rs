@@ -19,3 +19,4 @@ mod process;
 mod served;
 mod state;
 mod support;
+mod tls;

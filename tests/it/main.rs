@@ -7,6 +7,7 @@
     clippy::indexing_slicing,
     reason = "helpers of tests fail as tests do"
 )]
+#![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
 #[cfg(feature = "demo")]
 mod demo;

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use rustix::net::{self, AddressFamily, SocketType};
 
-use super::PATIENCE;
+use super::{Authority, PATIENCE};
 
 /// How the broker is configured. The default is a stock broker: Nagle on, its own queue bounds, no account.
 #[derive(Clone, Default)]
@@ -22,11 +22,14 @@ pub(crate) struct BrokerOptions {
     pub(crate) account: Option<(String, String)>,
     /// `max_packet_size`.
     pub(crate) max_packet_size: Option<u32>,
+    /// TLS with certificates of a private authority; clients must show one of its certificates too.
+    pub(crate) tls: Option<Authority>,
 }
 
 /// A running broker; killed when dropped.
 pub(crate) struct Broker {
     port: u16,
+    scheme: &'static str,
     folder: tempfile::TempDir,
     process: Option<std::process::Child>,
     /// Keeps the port ours while the broker is down: bound, not listening, so that whoever connects is refused.
@@ -47,7 +50,8 @@ impl Broker {
             let port = free_port();
             configure(folder.path(), port, options);
             if let Ok(process) = launch(folder.path()) {
-                return Self { port, folder, process: Some(process), placeholder: None };
+                let scheme = if options.tls.is_some() { "mqtts" } else { "mqtt" };
+                return Self { port, scheme, folder, process: Some(process), placeholder: None };
             }
         }
         panic!("mosquitto does not start on any of ten free ports\n{}", log(folder.path()));
@@ -55,7 +59,7 @@ impl Broker {
 
     /// Where it listens.
     pub(crate) fn url(&self) -> String {
-        format!("mqtt://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", self.scheme, self.port)
     }
 
     /// Kills it: no DISCONNECT, no wills, and what it retained is forgotten.
@@ -102,6 +106,11 @@ fn configure(folder: &Path, port: u16, options: &BrokerOptions) {
     }
     if let Some(bytes) = options.max_packet_size {
         let _ = writeln!(text, "max_packet_size {bytes}");
+    }
+    if let Some(authority) = &options.tls {
+        let file = |name: &str| authority.file(name).display().to_string();
+        let _ = writeln!(text, "cafile {}\ncertfile {}\nkeyfile {}", file("ca"), file("broker"), file("broker-key"));
+        text.push_str("require_certificate true\n");
     }
     if let Some((user, password)) = &options.account {
         let accounts = folder.join("accounts");

@@ -1,10 +1,12 @@
 //! What the foreign tests stand on: a real broker, children that speak JSON lines, and the binary under test.
 
+mod authority;
 mod broker;
 mod child;
 mod foreign;
 mod mcp;
 
+pub(crate) use authority::Authority;
 pub(crate) use broker::{Broker, BrokerOptions};
 use child::Child;
 pub(crate) use foreign::{Caller, Peer, inspector, python_client};
