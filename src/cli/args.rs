@@ -47,7 +47,7 @@ pub(super) struct McpArgs {
     /// How long a call waits for its answer, in milliseconds, unless it says otherwise.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=600_000))]
     pub(super) timeout: u32,
-    /// Lets nobody change anything: changing tools are not shown, and only declared queries and observations are sent.
+    /// Only looks: tools that change something are not shown, and only what a peer declares to be an observation is sent.
     #[arg(long)]
     pub(super) read_only: bool,
     /// Certificates of a private authority to trust beside the system's, as PEM.
@@ -121,7 +121,8 @@ fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
         };
     }
     let text = error.render().to_string();
-    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let ends = |line: &str| line.starts_with("Usage:") || line.starts_with("For more information");
+    let lines = text.lines().map(str::trim).take_while(|line| !ends(line));
     let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     said.join(" ").trim_start_matches("error: ").to_owned()
 }
@@ -166,6 +167,7 @@ mod tests {
         for (arguments, holds) in cases {
             let text = wrong(arguments);
             assert!(text.contains(holds) && !text.contains('\n') && !text.starts_with("error"), "{text}");
+            assert!(!text.contains("--help"), "{text}");
         }
     }
 

@@ -14,7 +14,7 @@ use super::{
     stop,
 };
 use crate::{
-    door::stdio::{self, StdioConfig},
+    door::stdio::{self, Ended, StdioConfig},
     mcp::{
         Door, Offer, Registry, Server,
         load::Limits,
@@ -31,6 +31,12 @@ const GRACE: Duration = Duration::from_millis(500);
 const FLUSH: Duration = Duration::from_millis(500);
 /// How long the farewell on the network may take.
 const FAREWELL: Duration = Duration::from_millis(1_500);
+
+#[cfg(feature = "demo")]
+const NOTHING_TO_SERVE: &str =
+    "give it --broker <url> of a plant's MQTT 5 broker, or --demo for a bakery to look around in";
+#[cfg(not(feature = "demo"))]
+const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker";
 
 /// What `mcp` was asked to serve.
 #[derive(Debug)]
@@ -49,8 +55,7 @@ impl Config {
             return Ok(Self::Demo(Box::new(args)));
         }
         let Some(broker) = args.broker.take() else {
-            let text = "give it --broker <url> of a plant's MQTT 5 broker, or --demo for a bakery to look around in";
-            return Err(StartError(text.into()));
+            return Err(StartError(NOTHING_TO_SERVE.into()));
         };
         Ok(Self::Broker(Box::new(network(&broker, args, secrets)?)))
     }
@@ -85,6 +90,10 @@ async fn bridge(network: Network) {
     let server = front(plant);
     until_over(&server, &node).await;
     leave(&node, running).await;
+    // What nobody waited for any more is resolved by the leaving; this lets it write its last line.
+    if timeout(FLUSH, server.settled()).await.is_err() {
+        tracing::warn!("a call that nobody waits for has not ended");
+    }
 }
 
 /// What MCP clients of a plant are served by.
@@ -113,7 +122,13 @@ async fn until_over(server: &Server, node: &Node) {
         () = stop::asked() => None,
     };
     if let Some(ended) = ended {
-        return tracing::info!("the session is over: {ended:?}");
+        let why = match ended {
+            Ok(Ended::EndOfInput) => "the client closed its end",
+            Ok(Ended::OutputClosed) => "the client reads no more",
+            Ok(Ended::Stopped) => "it was stopped",
+            Err(_) => "it failed",
+        };
+        return tracing::info!("the session is over: {why}");
     }
     tracing::info!("asked to end");
     stopping.cancel();

@@ -32,7 +32,7 @@ impl StartError {
 pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode {
     // Read before any thread starts, so that nothing runs while the environment is read (design: secrets).
     let secrets = secrets::read();
-    secrets::close_process();
+    let closed = secrets::close_process();
     let arguments: Vec<_> = arguments.into_iter().collect();
     let parsed = args::parse(&arguments);
     let outcome = match parsed {
@@ -41,7 +41,7 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode
             Ok(())
         }
         Parsed::Wrong(text) => Err(StartError(text)),
-        Parsed::Run(command) => secrets.and_then(|secrets| run(command, secrets)),
+        Parsed::Run(command) => secrets.and_then(|secrets| run(command, secrets, closed)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,7 +53,7 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode
     }
 }
 
-fn run(command: Command, secrets: secrets::Secrets) -> Result<(), StartError> {
+fn run(command: Command, secrets: secrets::Secrets, closed: std::io::Result<()>) -> Result<(), StartError> {
     match command {
         Command::Mcp(args) if args.errors => {
             say(&codes::errors_table());
@@ -66,6 +66,9 @@ fn run(command: Command, secrets: secrets::Secrets) -> Result<(), StartError> {
         Command::Mcp(args) => {
             let config = mcp::Config::new(*args, secrets)?;
             log::init();
+            if let Err(error) = closed {
+                tracing::warn!("the process stays readable to others of this user: {error}");
+            }
             block_on(mcp::serve(config))
         }
         #[cfg(feature = "demo")]

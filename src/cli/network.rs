@@ -52,7 +52,7 @@ impl Network {
         let url = BrokerUrl::parse(broker).map_err(|error| StartError(format!("--broker: {error}")))?;
         let made_up = || names::name("mcp", Uuid::new_v4().as_u128());
         let name = name.map_or_else(made_up, str::to_owned);
-        let name = PeerName::configured(&name).map_err(|error| StartError(format!("--name: {error}")))?;
+        let name = PeerName::configured(&name).map_err(|error| StartError(format!("--name {name:?}: {error}")))?;
         let prefix = Prefix::new(prefix).map_err(|error| StartError(format!("--prefix: {error}")))?;
         let topics = Topics::new(&prefix, name.clone()).map_err(|error| StartError(format!("--prefix: {error}")))?;
         let mut link = mqtt::Config::new(url, topics);
@@ -88,7 +88,7 @@ fn files(args: TlsArgs, is_tls: bool) -> Result<Option<Tls>, StartError> {
         return Ok(None);
     }
     if !is_tls {
-        return Err(StartError("--ca and --client-cert need a broker with TLS: mqtts://".into()));
+        return Err(StartError("--ca, --client-cert and --client-key need a broker with TLS: mqtts://".into()));
     }
     Tls::load(&TlsFiles { ca: args.ca, identity }).map(Some).map_err(StartError::new)
 }

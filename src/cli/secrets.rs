@@ -41,14 +41,17 @@ fn account(prefix: &str, get: impl Fn(&str) -> Result<String, VarError>) -> Resu
 }
 
 /// Keeps others of the same user from reading our memory and our environment, where the system knows how.
-pub(super) fn close_process() {
+///
+/// # Errors
+///
+/// The system's, for the log, which does not run yet.
+pub(super) fn close_process() -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-            tracing::warn!("the process stays readable to others of this user: {error}");
-        }
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

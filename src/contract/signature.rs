@@ -37,7 +37,7 @@ pub fn line(method: &Method) -> String {
     out
 }
 
-/// The type as [`line`] shows it, with objects spelled out and bounds of numbers, cut after `limit` characters with `…`.
+/// The type as [`line()`] shows it, with objects spelled out and bounds of numbers, cut after `limit` characters with `…`.
 pub fn concise(node: &TypeNode, limit: usize) -> String {
     let mut out = String::new();
     write_type(&mut out, node, Style::Spelled);

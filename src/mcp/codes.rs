@@ -81,7 +81,7 @@ codes! {
     Busy "busy" Yes, "this client has too many calls running", "wait for running calls to end, then call again", "`retry_after_ms`";
     Cancelled "cancelled" IfNotRun, "the client stopped waiting; what had been opened is closed", "read the state before doing it again", "`outcome`";
     DeadlineExceeded "deadline_exceeded" Yes, "a read was not answered in time", "call again, with more time if the tool takes it", "";
-    NetworkUnavailable "network_unavailable" Yes, "the link to the plant is down or still joining", "wait, then call again; the bridge reconnects by itself", "`links`, `retry_after_ms`";
+    NetworkUnavailable "network_unavailable" Yes, "the link to the network is down or still joining", "wait, then call again; the bridge reconnects by itself", "`links`, `retry_after_ms`";
     UnknownPeer "unknown_peer" Yes, "nobody of that name answered within the wait", "list_peers shows who is there; give wait_seconds to wait for one that is coming", "`alternatives`";
     PeerUndescribed "peer_undescribed" No, "the peer publishes no introspection and this tool cannot do without", "call_method reaches it unchecked, if its methods are known", "";
     ReadOnly "read_only" No, "this bridge, or this client, may only look", "ask a person to start the bridge without --read-only", "the method and its declared effect";

@@ -140,11 +140,11 @@ impl ToolError {
         self.detail("peer_error", serde_json::json!({"code": code, "message": message}))
     }
 
-    /// What would have worked.
+    /// What would have worked, if anything is known.
     #[must_use]
     pub fn alternatives<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> Self {
         let names: Vec<Json> = names.into_iter().map(|name| Json::String(name.into())).collect();
-        self.detail("alternatives", names)
+        if names.is_empty() { self } else { self.detail("alternatives", names) }
     }
 
     /// The read that settles an unknown outcome.

@@ -25,7 +25,7 @@ impl From<PlantError> for ToolError {
                 Self::new(ErrorCode::BadArgument, problem).argument(argument).expected(expected)
             }
             PlantError::NetworkUnavailable { links } => unavailable(&links, message),
-            PlantError::UnknownPeer { peer, alternatives } => unknown_peer(&peer, alternatives, message),
+            PlantError::UnknownPeer { alternatives, .. } => unknown_peer(alternatives, message),
             PlantError::Undescribed { peer, .. } => Self::new(ErrorCode::PeerUndescribed, message)
                 .fix(format!("call_method works without a description; ask whoever runs {peer} what it serves")),
             PlantError::UnknownNamespace { peer, alternatives, .. } => Self::new(ErrorCode::UnknownNamespace, message)
@@ -74,11 +74,10 @@ fn describe_peer(peer: &str) -> String {
     format!("call describe_peer {}", json!({ "peer": peer }))
 }
 
-fn unknown_peer(peer: &str, alternatives: Vec<String>, message: String) -> ToolError {
-    let waits = json!({"peer": peer, "wait_seconds": 10});
+fn unknown_peer(alternatives: Vec<String>, message: String) -> ToolError {
     ToolError::new(ErrorCode::UnknownPeer, message)
         .alternatives(alternatives)
-        .fix(format!("call list_peers {{}} for who is there; to wait for it, repeat the call with {waits}"))
+        .fix("call list_peers {} for who is there; to wait for it, make the same call with \"wait_seconds\": 10")
         .outcome(Outcome::NotRun)
 }
 

@@ -17,7 +17,7 @@ use super::{
     check::{Checker, Unsupported, bad_argument},
     codes::ErrorCode,
     context::CallContext,
-    error::ToolError,
+    error::{Outcome, ToolError},
     load::Work,
     schema, text,
 };
@@ -83,6 +83,7 @@ impl Offer {
                 ToolError::new(ErrorCode::ReadOnly, format!("{name} changes something, and this bridge may only look"))
                     .cause("the bridge was started with --read-only")
                     .detail("tool", name)
+                    .outcome(Outcome::NotRun)
             }),
         }
     }

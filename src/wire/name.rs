@@ -88,7 +88,7 @@ pub enum NameError {
         limit: usize,
     },
     /// A character that may not stand in it.
-    #[error("it holds {0:?}, which may not stand there")]
+    #[error("it may not contain {0:?}")]
     Character(char),
     /// A prefix with a slash at an end.
     #[error("it begins or ends with a slash")]

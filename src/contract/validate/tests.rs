@@ -1,3 +1,5 @@
+//! Every recorded check, and what bounds them.
+
 use serde_json::Value as Json;
 
 use super::*;

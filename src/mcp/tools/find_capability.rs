@@ -46,7 +46,7 @@ const NAMED: usize = 50;
 pub(super) fn tool() -> Tool {
     let spec = Spec {
         name: "find_capability",
-        title: "Find capability",
+        title: "Find a capability",
         description: "Finds the namespaces that declare a capability, by its exact package-qualified name, among all \
                       peers. Parents are expanded already, so searching for a parent finds its children. Whether the \
                       peer may be asked to act is another question."
