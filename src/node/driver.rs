@@ -3,10 +3,7 @@
 use std::{
     collections::HashMap,
     future::poll_fn,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU64},
     task::Poll,
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
@@ -18,10 +15,11 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    CallError, Commit, Failure, Heard, Identity, Incoming, Network, Node, Service, Shared,
+    CallError, Commit, Failure, Heard, Identity, Incoming, Network, Node, NotSent, Service, Shared,
+    listener::Listener,
+    log,
     state::{
-        Answered, Call, CallId, Delivery, NodeEvent, NodeState, Note, Now, RunId, Send, SendWhat, Stream,
-        SubscriptionId, TicketUpdate,
+        Answered, Call, CallId, NodeEvent, NodeState, Now, RunId, Send, SendWhat, Stream, SubscriptionId, TicketUpdate,
     },
 };
 use crate::{
@@ -62,7 +60,7 @@ pub(super) enum Command {
 }
 
 /// What the handle gives back. Unbounded in form only: each call and each subscription releases at most once.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Release {
     Abandon(CallId),
     Unsubscribe(SubscriptionId),
@@ -143,11 +141,6 @@ struct Driver {
     leaving: bool,
 }
 
-struct Listener {
-    deliveries: mpsc::Sender<Heard>,
-    missed: Arc<AtomicU64>,
-}
-
 impl Driver {
     async fn run(mut self) {
         let timer = tokio::time::sleep(std::time::Duration::ZERO);
@@ -169,27 +162,57 @@ impl Driver {
                 () = &mut timer, if wake.is_some() => Input::Timeout,
             };
             self.feed(input);
-            self.feed_ready();
+            let more = self.feed_ready();
             self.state.end_turn();
             self.drain();
-        }
-        self.runs.shutdown().await;
-    }
-
-    /// Feeds what is ready already, up to a turn's worth.
-    fn feed_ready(&mut self) {
-        for _ in 0..TURN {
-            let link = self.links.iter_mut().find_map(|(id, link)| Some((*id, link.events.try_recv().ok()?)));
-            if let Some((id, event)) = link {
-                self.feed(Input::Link(id, event));
-            } else if let Ok(release) = self.releases.try_recv() {
-                self.feed(Input::Release(release));
-            } else if let Ok(command) = self.commands.try_recv() {
-                self.feed(Input::Command(command));
-            } else {
-                break;
+            if more {
+                // What is ready costs the scheduler's budget nothing: without this a flood would keep its thread.
+                task::yield_now().await;
             }
         }
+        self.runs.shutdown().await;
+        self.refuse_rest();
+    }
+
+    /// What was asked for and not taken up certainly was not sent.
+    fn refuse_rest(&mut self) {
+        self.commands.close();
+        while let Ok(command) = self.commands.try_recv() {
+            if let Command::Call { answer, .. } = command {
+                // Nobody waits any more.
+                let _ = answer.send(Err(CallError::NotSent(NotSent::Closing)));
+            }
+        }
+    }
+
+    /// Feeds what is ready already, up to a turn's worth: one thing of every source in turn, so that no link keeps another
+    /// or the handle waiting. True when there may be more.
+    fn feed_ready(&mut self) -> bool {
+        if self.links.len() > 1 {
+            self.links.rotate_left(1);
+        }
+        for _ in 0..TURN {
+            let mut fed = false;
+            for at in 0..self.links.len() {
+                let event = self.links.get_mut(at).and_then(|(id, link)| Some((*id, link.events.try_recv().ok()?)));
+                if let Some((id, event)) = event {
+                    self.feed(Input::Link(id, event));
+                    fed = true;
+                }
+            }
+            if let Ok(release) = self.releases.try_recv() {
+                self.feed(Input::Release(release));
+                fed = true;
+            }
+            if let Ok(command) = self.commands.try_recv() {
+                self.feed(Input::Command(command));
+                fed = true;
+            }
+            if !fed {
+                return false;
+            }
+        }
+        true
     }
 
     fn feed(&mut self, input: Input) {
@@ -213,8 +236,9 @@ impl Driver {
             Ok((task, result)) => (task, result),
             Err(error) => (error.id(), Err(Failure::exception("the method failed unexpectedly"))),
         };
-        // What it committed before it returned is told before its answer.
-        while let Ok(command) = self.commands.try_recv() {
+        // What it committed before it returned is told before its answer; it stands in a full queue at the latest.
+        for _ in 0..COMMAND_QUEUE {
+            let Ok(command) = self.commands.try_recv() else { break };
             self.command(command, now);
         }
         if let Some(run) = self.run_ids.remove(&task) {
@@ -224,6 +248,9 @@ impl Driver {
 
     fn command(&mut self, command: Command, now: Now) {
         match command {
+            // The release of a caller or listener that is gone may have overtaken the command: nothing would end it.
+            Command::Call { answer, .. } if answer.is_closed() => {}
+            Command::Subscribe { deliveries, .. } if deliveries.is_closed() => {}
             Command::Call { id, call, correlation, answer, tickets } => {
                 self.calls.insert(id, answer);
                 self.tickets.insert(id, tickets);
@@ -233,25 +260,25 @@ impl Driver {
                 self.listeners.insert(id, Listener { deliveries, missed });
                 self.state.subscribe(id, stream, fresh(), now);
             }
-            Command::Emit { namespace, event, args } => self.state.emit(&namespace, &event, args),
+            Command::Emit { namespace, event, args } => self.state.emit(&namespace, &event, &args),
             Command::Commit { namespace, change } => self.state.commit(&namespace, change),
         }
     }
 
     fn release(&mut self, release: Release, now: Now) {
         match release {
-            Release::Abandon(id) => self.state.abandon(id),
+            Release::Abandon(id) => self.state.abandon(id, now),
             Release::Unsubscribe(id) => {
                 self.listeners.remove(&id);
                 self.state.unsubscribe(id, fresh(), now);
             }
-            Release::Leave => self.leave(),
+            Release::Leave => self.leave(now),
         }
     }
 
-    fn leave(&mut self) {
+    fn leave(&mut self, now: Now) {
         self.leaving = true;
-        self.state.close();
+        self.state.close(now);
         self.drain();
         // A link whose queue is full is not coming back to read it: it is dropped, which ends it.
         self.links.retain(|(_, link)| link.outbound.try_send(Outbound::Leave).is_ok());
@@ -259,14 +286,14 @@ impl Driver {
 
     fn drain(&mut self) {
         let now = now();
-        while let Some(send) = self.state.poll_send() {
-            self.send(send, now);
-        }
-        while let Some(event) = self.state.poll_event() {
-            self.event(event);
-        }
-        while let Some(send) = self.state.poll_send() {
-            self.send(send, now);
+        loop {
+            if let Some(send) = self.state.poll_send() {
+                self.send(send, now);
+            } else if let Some(event) = self.state.poll_event() {
+                self.event(event);
+            } else {
+                break;
+            }
         }
         if std::mem::take(&mut self.network_changed) {
             let links = self.state.links().map(|(id, link)| (id, link.clone())).collect();
@@ -280,10 +307,10 @@ impl Driver {
             SendWhat::Announce(shape) => (Outbound::Announce { shape }, None),
         };
         let link = self.links.iter().find(|(known, _)| *known == send.link);
-        let refused = match link.map(|(_, link)| link.outbound.try_send(outbound)) {
-            Some(Ok(())) => return,
-            Some(Err(mpsc::error::TrySendError::Full(_))) => Rejection::Full,
-            Some(Err(mpsc::error::TrySendError::Closed(_))) | None => Rejection::Down,
+        let refused = match link.map(|(_, link)| link.outbound.try_reserve()) {
+            Some(Ok(room)) => return room.send(outbound),
+            Some(Err(mpsc::error::TrySendError::Full(()))) => Rejection::Full,
+            Some(Err(mpsc::error::TrySendError::Closed(()))) | None => Rejection::Down,
         };
         if let Some(id) = id {
             self.state.handle_link(send.link, LinkEvent::Rejected { id, why: refused }, now);
@@ -304,12 +331,12 @@ impl Driver {
             NodeEvent::Ticket(id, update) => self.ticket(id, update),
             NodeEvent::Delivery(id, delivery) => {
                 if let Some(listener) = self.listeners.get(&id) {
-                    listener.deliver(heard(delivery));
+                    listener.deliver(delivery.into());
                 }
             }
             NodeEvent::Run(incoming) => self.start_run(incoming),
             NodeEvent::NetworkChanged => self.network_changed = true,
-            NodeEvent::Note(note) => log(&note),
+            NodeEvent::Note(note) => log::note(&note),
         }
     }
 
@@ -332,16 +359,10 @@ impl Driver {
         let Some(service) = self.services.get(&incoming.namespace).cloned() else {
             return self.state.handle_ran(run, Err(Failure::exception("nothing is behind this namespace")), now());
         };
-        let task = self.runs.spawn(service.run(self.node.clone(), incoming));
+        let node = self.node.clone();
+        // Called inside its task, so that a service that panics before it gives a future fails alone too.
+        let task = self.runs.spawn(async move { service.run(node, incoming).await });
         self.run_ids.insert(task.id(), run);
-    }
-}
-
-impl Listener {
-    fn deliver(&self, heard: Heard) {
-        if self.deliveries.try_send(heard).is_err() {
-            self.missed.fetch_add(1, Ordering::Relaxed);
-        }
     }
 }
 
@@ -356,31 +377,6 @@ async fn next_event(links: &mut [(LinkId, Link)]) -> (LinkId, Option<LinkEvent>)
         Poll::Pending
     })
     .await
-}
-
-fn heard(delivery: Delivery) -> Heard {
-    match delivery {
-        Delivery::Attached => Heard::Attached,
-        Delivery::Failed(error) => Heard::Failed(error),
-        Delivery::Event { args, stamp, at_ms } => Heard::Event { args, stamp, at_ms },
-        Delivery::Interrupted => Heard::Interrupted,
-    }
-}
-
-fn log(note: &Note) {
-    match note {
-        Note::Up(link) => tracing::info!(link = link.0, "the link is up"),
-        Note::Down(link, reason) => {
-            tracing::warn!(link = link.0, kind = ?reason.kind, "the link is down: {}", reason.detail)
-        }
-        Note::LateReply(from) => tracing::debug!(%from, "an answer came late, or to nothing we asked"),
-        Note::ForeignReply { asked, from } => {
-            tracing::warn!(%asked, %from, "an answer came from a peer we did not ask")
-        }
-        Note::StrayTicket(from) => tracing::debug!(%from, "a ticket came for no call of ours"),
-        Note::Refused(why) => tracing::debug!("a frame was refused: {why}"),
-        Note::Unwritten(why) => tracing::warn!("an answer or event of ours could not be written: {why}"),
-    }
 }
 
 fn fresh() -> Correlation {

@@ -20,6 +20,8 @@
 
 mod driver;
 mod error;
+mod listener;
+mod log;
 mod service;
 pub mod state;
 #[cfg(test)]
@@ -167,6 +169,8 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
+        // Closed first: a driver that sees the release before the subscription then knows not to begin it.
+        self.heard.close();
         // A driver that is gone has nothing left to release.
         let _ = self.releases.send(Release::Unsubscribe(self.id));
     }
@@ -224,7 +228,7 @@ impl Node {
         let (tickets, updates) = mpsc::channel(TICKET_QUEUE);
         let ticket = correlation.clone();
         let command = Command::Call { id, call, correlation: correlation.into(), answer, tickets };
-        self.shared.commands.try_send(command).map_err(not_taken)?;
+        self.shared.commands.try_send(command).map_err(|error| not_taken(&error))?;
         let mut waiting = Waiting { id, shared: &self.shared, armed: true };
         let outcome = answered.await;
         waiting.armed = false;
@@ -240,7 +244,7 @@ impl Node {
         let (deliveries, heard) = mpsc::channel(LISTENER_QUEUE);
         let missed = Arc::new(AtomicU64::new(0));
         let command = Command::Subscribe { id, stream, deliveries, missed: missed.clone() };
-        self.shared.commands.try_send(command).map_err(not_taken)?;
+        self.shared.commands.try_send(command).map_err(|error| not_taken(&error))?;
         Ok(Subscription { id, heard, missed, releases: self.shared.releases.clone() })
     }
 
@@ -268,7 +272,7 @@ impl Node {
 }
 
 /// A command the driver would not take.
-fn not_taken(error: mpsc::error::TrySendError<Command>) -> CallError {
+fn not_taken(error: &mpsc::error::TrySendError<Command>) -> CallError {
     CallError::NotSent(match error {
         mpsc::error::TrySendError::Full(_) => NotSent::TooManyCalls { limit: driver::COMMAND_QUEUE },
         mpsc::error::TrySendError::Closed(_) => NotSent::Closing,

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::CallId;
+use super::{CallId, subscriptions::Attempt};
 use crate::{
     link::{Claim, LinkId, Rejection},
     node::error::{CallError, Doubt, NotSent},
@@ -21,10 +21,8 @@ pub const MAX_PENDING: usize = 4096;
 pub(super) enum Purpose {
     /// A caller waits for it.
     Caller,
-    /// It attaches the held subscription of this number.
-    Subscribe(u64),
-    /// It detaches one that nobody wants any more.
-    Unsubscribe,
+    /// It attaches or detaches the held subscription of this number.
+    Subscription(u64, Attempt),
 }
 
 /// A request that left, or is about to.
@@ -56,7 +54,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Registers a request. `None` when one of the same correlation is pending or too many are.
+    /// Registers a request, unless too many are pending. Its correlation must be fresh (S-003).
     pub(super) fn insert(&mut self, id: CallId, pending: Pending) -> Result<(), NotSent> {
         if self.pending.len() >= MAX_PENDING {
             return Err(NotSent::TooManyCalls { limit: MAX_PENDING });

@@ -105,9 +105,14 @@ impl Component {
         snapshot.into()
     }
 
+    /// Has whoever observes told at the end of the turn: a new instance stands in the place of another.
+    pub(super) fn tell(&mut self) {
+        self.dirty = true;
+    }
+
     fn touch(&mut self) {
         self.revision += 1;
-        self.dirty = true;
+        self.tell();
     }
 }
 

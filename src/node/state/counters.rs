@@ -7,6 +7,8 @@ use crate::wire::Stamp;
 
 /// How many undeclared events are counted in one process; anybody may ask for any name (S-065).
 const MAX_AD_HOC: usize = 1000;
+/// How many bytes the name of an event may have that others ask for: it is kept and listed.
+pub(super) const MAX_NAME: usize = 1024;
 
 /// The counters of what we serve.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl Counters {
     /// Somebody subscribed to this event, or asked for it: it is counted from now on, if it can be.
     pub(super) fn start(&mut self, namespace: &str, event: &str, now_ms: i64) {
         let key = (namespace.to_owned(), event.to_owned());
-        if !countable(event) || self.counts.contains_key(&key) || self.ad_hoc >= MAX_AD_HOC {
+        if !countable(event) || event.len() > MAX_NAME || self.counts.contains_key(&key) || self.ad_hoc >= MAX_AD_HOC {
             return;
         }
         self.ad_hoc += 1;

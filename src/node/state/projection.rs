@@ -1,5 +1,6 @@
 //! What part of a component a subscriber wants to see (semantics.md 7.2).
 
+use super::repeats::weigh_value;
 use crate::wire::{Map, Value};
 
 /// What part of a component a subscriber wants (semantics.md 7.2).
@@ -24,6 +25,8 @@ pub(super) struct Narrowed {
 
 /// How many entries a projection may have; each costs a walk on every commit.
 const MAX_ENTRIES: usize = 256;
+/// How many bytes a projection may hold; it is kept for as long as its subscriber listens, and sent with every snapshot.
+const MAX_WEIGHT: usize = 64 << 10;
 
 impl Projection {
     /// Reads what a subscriber asked for. Null or absent is everything.
@@ -42,6 +45,9 @@ impl Projection {
         }
         if list.len() > MAX_ENTRIES {
             return Err(format!("a component projection has at most {MAX_ENTRIES} entries"));
+        }
+        if weigh_value(asked) > MAX_WEIGHT {
+            return Err(format!("a component projection has at most {MAX_WEIGHT} bytes"));
         }
         let entries = list.iter().map(Entry::parse).collect::<Result<_, _>>()?;
         Ok(Some(Self { asked: asked.clone(), entries }))
@@ -113,11 +119,14 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The member of a map, or the item of a list under its index.
+/// The member of a map, or the item of a list under its index, written as indices are.
 fn step<'a>(value: &'a Value, segment: &str) -> Option<&'a Value> {
     match value {
         Value::Map(map) => map.get(segment),
-        Value::Array(items) => segment.parse::<usize>().ok().and_then(|at| items.get(at)),
+        Value::Array(items) => {
+            let at = segment.parse::<usize>().ok().filter(|at| at.to_string() == segment)?;
+            items.get(at)
+        }
         _ => None,
     }
 }

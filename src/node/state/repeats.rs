@@ -3,10 +3,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::wire::{Correlation, PeerName, ReplyRoute, frame::Answer};
+use crate::wire::{Correlation, PeerName, RemoteError, ReplyRoute, Value, frame::Answer};
 
 /// How many answers are remembered.
 pub(super) const REMEMBERED: usize = 1000;
+/// How much the large ones among them may take together, in bytes.
+const MAX_WEIGHT: usize = 4 << 20;
+/// From where on an answer counts as large.
+const LARGE: usize = 1 << 10;
 
 /// What is known of a request that came.
 #[derive(Debug, PartialEq)]
@@ -27,64 +31,129 @@ pub(super) type Command = (String, String, String);
 /// The answers remembered and the requests running.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    attempts: HashMap<Attempt, Option<(ReplyRoute, Answer)>>,
-    attempts_order: VecDeque<Attempt>,
-    commands: HashMap<Command, Option<Answer>>,
-    commands_order: VecDeque<Command>,
+    attempts: Memory<Attempt>,
+    commands: Memory<Command>,
 }
 
 impl Repeats {
     /// A request came: what is known of it.
     pub(super) fn arrive(&mut self, source: &PeerName, correlation: &Correlation) -> Seen {
-        let attempt = (source.clone(), correlation.clone());
-        match self.attempts.get(&attempt) {
-            Some(Some((route, answer))) => Seen::Answered(route.clone(), answer.clone()),
-            Some(None) => Seen::Running,
-            None => {
-                self.attempts.insert(attempt, None);
-                Seen::New
-            }
-        }
+        self.attempts.begin((source.clone(), correlation.clone()))
     }
 
     /// It is answered with this.
     pub(super) fn answered(&mut self, source: &PeerName, correlation: &Correlation, route: ReplyRoute, answer: Answer) {
-        let attempt = (source.clone(), correlation.clone());
-        self.attempts.insert(attempt.clone(), Some((route, answer)));
-        self.attempts_order.push_back(attempt);
-        if self.attempts_order.len() > REMEMBERED
-            && let Some(oldest) = self.attempts_order.pop_front()
-        {
-            self.attempts.remove(&oldest);
+        self.attempts.end((source.clone(), correlation.clone()), route, answer);
+    }
+
+    /// What it was answered with could not be written: a repeat gets this instead.
+    pub(super) fn replace(&mut self, source: &PeerName, correlation: &Correlation, answer: &Answer) {
+        if let Some(Some((_, held))) = self.attempts.known.get_mut(&(source.clone(), correlation.clone())) {
+            *held = answer.clone();
         }
     }
 
     /// It is not answered after all: somebody else's attempt at the same command answers.
     pub(super) fn forget(&mut self, source: &PeerName, correlation: &Correlation) {
-        self.attempts.remove(&(source.clone(), correlation.clone()));
+        self.attempts.known.remove(&(source.clone(), correlation.clone()));
     }
 
-    /// A keyed command came: `None` when it is new and now counts as running.
-    pub(super) fn begin_command(&mut self, command: &Command) -> Option<Option<Answer>> {
-        match self.commands.get(command) {
-            Some(known) => Some(known.clone()),
-            None => {
-                self.commands.insert(command.clone(), None);
-                None
-            }
-        }
+    /// A keyed command came: what is known of it.
+    pub(super) fn begin_command(&mut self, command: &Command) -> Seen {
+        self.commands.begin(command.clone())
     }
 
     /// A keyed command ended with this.
     pub(super) fn end_command(&mut self, command: Command, answer: Answer) {
-        self.commands.insert(command.clone(), Some(answer));
-        self.commands_order.push_back(command);
-        if self.commands_order.len() > REMEMBERED
-            && let Some(oldest) = self.commands_order.pop_front()
-        {
-            self.commands.remove(&oldest);
+        self.commands.end(command, ReplyRoute::default(), answer);
+    }
+}
+
+/// The last answers, by what they answer. Bounded by number, and by weight: of an answer that weighs too much only that
+/// it was given stays, so that what it answers is still not run again.
+#[derive(Debug)]
+struct Memory<K> {
+    /// `None` while it runs.
+    known: HashMap<K, Option<(ReplyRoute, Answer)>>,
+    order: VecDeque<K>,
+    large: VecDeque<(K, usize)>,
+    weight: usize,
+}
+
+impl<K> Default for Memory<K> {
+    fn default() -> Self {
+        Self { known: HashMap::new(), order: VecDeque::new(), large: VecDeque::new(), weight: 0 }
+    }
+}
+
+impl<K: Clone + Eq + std::hash::Hash> Memory<K> {
+    fn begin(&mut self, key: K) -> Seen {
+        match self.known.get(&key) {
+            Some(Some((route, answer))) => Seen::Answered(route.clone(), answer.clone()),
+            Some(None) => Seen::Running,
+            None => {
+                self.known.insert(key, None);
+                Seen::New
+            }
         }
     }
+
+    fn end(&mut self, key: K, route: ReplyRoute, answer: Answer) {
+        let weight = weigh(&answer);
+        self.known.insert(key.clone(), Some((route, answer)));
+        self.order.push_back(key.clone());
+        if weight > LARGE {
+            self.large.push_back((key, weight));
+            self.weight += weight;
+        }
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+            if let Some((_, weight)) = self.large.pop_front_if(|(key, _)| *key == oldest) {
+                self.weight -= weight;
+            }
+        }
+        while self.weight > MAX_WEIGHT
+            && let Some((key, weight)) = self.large.pop_front()
+        {
+            self.weight -= weight;
+            if let Some(Some((_, answer))) = self.known.get_mut(&key) {
+                lighten(answer);
+            }
+        }
+    }
+}
+
+/// About how many bytes an answer holds.
+fn weigh(answer: &Answer) -> usize {
+    match answer {
+        Answer::Value(value) | Answer::Deferred(value) => value.as_ref().map_or(0, weigh_value),
+        Answer::Error(error) => error.message.len(),
+        Answer::Ticket(_) => 0,
+    }
+}
+
+/// About how many bytes a value holds.
+pub(super) fn weigh_value(value: &Value) -> usize {
+    let inner = match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) | Value::Ext(_, bytes) => bytes.len(),
+        Value::Array(items) => items.iter().map(weigh_value).sum(),
+        Value::Map(map) => map.iter().map(|(key, value)| 24 + key.len() + weigh_value(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Date(_) => 0,
+    };
+    size_of::<Value>() + inner
+}
+
+/// Leaves of an answer what it says about whether the method ran.
+fn lighten(answer: &mut Answer) {
+    let code = match answer {
+        Answer::Error(error) => std::mem::take(&mut error.code),
+        Answer::Value(_) | Answer::Deferred(_) | Answer::Ticket(_) => "Exception".to_owned(),
+    };
+    let message = "this request was answered before, with more than is remembered of an answer".into();
+    *answer = Answer::Error(RemoteError { code, name: "RpcError".into(), message });
 }
 
 #[cfg(test)]
@@ -118,6 +187,27 @@ mod tests {
         }
         assert_eq!(repeats.arrive(&hmi, &"c-0".into()), Seen::New, "the oldest fell out");
         assert!(matches!(repeats.arrive(&hmi, &"c-1".into()), Seen::Answered(..)));
-        assert!(repeats.attempts.len() <= REMEMBERED + 1);
+        assert!(repeats.attempts.known.len() <= REMEMBERED + 1);
+    }
+
+    #[test]
+    fn w060_the_memory_is_bounded_by_weight_and_what_is_too_heavy_still_never_runs_again() {
+        let mut repeats = Repeats::default();
+        let hmi = name("hmi");
+        for n in 0..100 {
+            let id = Correlation::from(format!("c-{n}"));
+            repeats.arrive(&hmi, &id);
+            let large = Answer::Value(Some("x".repeat(MAX_WEIGHT / 50).into()));
+            repeats.answered(&hmi, &id, ReplyRoute::default(), large);
+        }
+        assert!(repeats.attempts.weight <= MAX_WEIGHT);
+        assert!(repeats.attempts.large.len() < 51);
+        let Seen::Answered(_, Answer::Error(error)) = repeats.arrive(&hmi, &"c-0".into()) else { panic!("it runs") };
+        assert_eq!(error.code, "Exception", "which says that it ran");
+        assert!(matches!(repeats.arrive(&hmi, &"c-99".into()), Seen::Answered(_, Answer::Value(_))));
+        for n in 0..2 * REMEMBERED {
+            repeats.answered(&hmi, &format!("d-{n}").into(), ReplyRoute::default(), answer(1));
+        }
+        assert_eq!((repeats.attempts.weight, repeats.attempts.large.len()), (0, 0), "what is forgotten weighs nothing");
     }
 }

@@ -64,23 +64,30 @@ impl Roster {
         self.forgotten
     }
 
-    /// `peer` announced itself on `link`.
-    pub(super) fn online(&mut self, peer: PeerName, link: LinkId, shape: Option<String>, now_ms: i64) -> Change {
+    /// `peer` announced itself on `link`; also gives whether it was not known to be reachable over it.
+    pub(super) fn online(
+        &mut self,
+        peer: PeerName,
+        link: LinkId,
+        shape: Option<String>,
+        now_ms: i64,
+    ) -> (Change, bool) {
         let shape: Option<Arc<str>> = shape.map(Into::into);
         if let Some(seen) = self.peers.get_mut(&peer) {
             let arrived = !seen.announced;
-            add_link(&mut seen.links, link);
+            let rerouted = add_link(&mut seen.links, link);
             seen.announced = true;
             let reshaped = seen.shape != shape;
             seen.shape = shape;
-            return match (arrived, reshaped) {
+            let change = match (arrived, reshaped) {
                 (true, _) => Change::Arrived,
                 (false, true) => Change::Reshaped,
                 (false, false) => Change::Repeated,
             };
+            return (change, rerouted);
         }
         self.add(peer, Seen { links: vec![link], shape, announced: true, since_ms: now_ms });
-        Change::Arrived
+        (Change::Arrived, true)
     }
 
     /// A frame came from `peer` over `link`: it is routable, without having announced itself.
@@ -174,12 +181,12 @@ mod tests {
     #[test]
     fn presence_repeats_and_reshapes_are_told_apart() {
         let mut roster = Roster::default();
-        assert_eq!(roster.online(name("p"), A, None, 1), Change::Arrived);
-        assert_eq!(roster.online(name("p"), A, None, 1), Change::Repeated);
-        assert_eq!(roster.online(name("p"), A, Some("x".into()), 1), Change::Reshaped);
+        assert_eq!(roster.online(name("p"), A, None, 1).0, Change::Arrived);
+        assert_eq!(roster.online(name("p"), A, None, 1).0, Change::Repeated);
+        assert_eq!(roster.online(name("p"), A, Some("x".into()), 1).0, Change::Reshaped);
         assert!(roster.heard(&name("quiet"), A, 1));
         assert!(!roster.get(&name("quiet")).unwrap().announced);
-        assert_eq!(roster.online(name("quiet"), A, None, 1), Change::Arrived);
+        assert_eq!(roster.online(name("quiet"), A, None, 1).0, Change::Arrived);
     }
 
     #[test]

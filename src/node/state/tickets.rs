@@ -25,7 +25,7 @@ pub enum TicketUpdate {
     PeerGone,
     /// Its time passed with no answer.
     Lapsed,
-    /// Too many tickets are open: this one is no longer followed.
+    /// Too many tickets are open, or we are leaving: this one is no longer followed.
     Dropped,
 }
 
@@ -74,6 +74,10 @@ impl Tickets {
     /// A ticket came for a call whose receipt has not: hold it (W-070).
     pub(super) fn hold(&mut self, correlation: &Correlation, ticket: Ticket) {
         let held = self.early.entry(correlation.clone()).or_default();
+        if held.back().is_some_and(|last| !matches!(last, Ticket::Progress(_))) {
+            // Nothing follows the end.
+            return;
+        }
         if held.len() >= MAX_EARLY {
             held.pop_front();
         }
@@ -117,9 +121,20 @@ impl Tickets {
         self.end(|open| open.expires_ms <= now_ms, &TicketUpdate::Lapsed)
     }
 
+    /// Nobody follows any of them from now on.
+    pub(super) fn drop_all(&mut self) -> Vec<(CallId, TicketUpdate)> {
+        self.end(|_| true, &TicketUpdate::Dropped)
+    }
+
     /// When the next one expires.
     pub(super) fn next_expiry_ms(&self) -> Option<i64> {
         self.open.values().map(|open| open.expires_ms).min()
+    }
+
+    /// How many calls have tickets that overtook their receipt.
+    #[cfg(test)]
+    pub(super) fn early(&self) -> usize {
+        self.early.len()
     }
 
     fn end(&mut self, which: impl Fn(&Open) -> bool, update: &TicketUpdate) -> Vec<(CallId, TicketUpdate)> {

@@ -111,7 +111,7 @@ impl Server {
         if let Some(previous) = previous {
             change.insert("previousHolder", previous.holder.as_str());
         }
-        self.emit(namespace, "authorityChanged", vec![change.into()], out);
+        self.emit(namespace, "authorityChanged", &[change.into()], out);
     }
 }
 

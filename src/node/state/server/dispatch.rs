@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    super::{NodeEvent, Now, Outputs, SNAPSHOT, projection::Projection, repeats::Seen},
+    super::{NodeEvent, Now, Outputs, SNAPSHOT, counters::MAX_NAME, projection::Projection, repeats::Seen},
     Accepted, Failure, Incoming, MAX_RUNNING, METHOD_CODES, RunId, Server,
     authority::Refusal,
     retired,
@@ -36,6 +36,7 @@ impl Server {
         now: Now,
         out: &mut Outputs,
     ) {
+        self.expire_leases(now, out);
         match self.repeats.arrive(&source, &request.correlation) {
             Seen::New => {}
             Seen::Running => return,
@@ -46,8 +47,8 @@ impl Server {
         match self.admit(link, &source, &request, now, out) {
             Ok(Admitted::Answer(value)) => self.answer(&source, link, &request, Answer::Value(Some(value)), out),
             Ok(Admitted::Run { serial }) => {
-                let accepted = Accepted { link, source, request, arrived: now, command: None };
-                self.queue(accepted, serial, now, out);
+                let accepted = Accepted { link, source, request, arrived: now, serial, command: None };
+                self.queue(accepted, now, out);
             }
             Err((code, text)) => self.refuse(&source, link, &request, code, text, out),
         }
@@ -62,6 +63,7 @@ impl Server {
         out: &mut Outputs,
     ) {
         let Some(accepted) = self.running.remove(&run) else { return };
+        self.expire_leases(now, out);
         let answer = match result {
             Ok(value) => Answer::Value(value),
             Err(failure) => Answer::Error(chosen(failure)),
@@ -180,6 +182,9 @@ impl Server {
         }
         // W-076: what is not a name would be listed as one ever after.
         let event = event.ok_or_else(|| ("InvalidParams", "an event is named by a non-empty string".to_owned()))?;
+        if event.len() > MAX_NAME {
+            return Err(("InvalidParams", format!("the name of an event has at most {MAX_NAME} bytes")));
+        }
         let projection = if observes { request.args.get(1) } else { None };
         let projection = Projection::parse(projection).map_err(|text| ("InvalidParams", text))?;
         self.counters.start(path, event, now.unix_ms);
@@ -208,12 +213,10 @@ impl Server {
 // The queue.
 impl Server {
     /// Starts a request, or lets it wait for the command before it.
-    fn queue(&mut self, accepted: Accepted, serial: bool, now: Now, out: &mut Outputs) {
+    fn queue(&mut self, accepted: Accepted, now: Now, out: &mut Outputs) {
         let Some(served) = self.namespaces.get_mut(&accepted.request.path) else { return };
-        if !serial {
-            self.start(accepted, false, now, out);
-        } else if served.busy.is_none() {
-            self.start(accepted, true, now, out);
+        if !accepted.serial || served.busy.is_none() {
+            self.start(accepted, now, out);
         } else if served.waiting.len() < served.exposed.mailbox {
             served.waiting.push_back(accepted);
         } else {
@@ -229,7 +232,7 @@ impl Server {
     }
 
     /// The last checks, immediately before a method runs (W-064), then the run. True when it runs.
-    fn start(&mut self, mut accepted: Accepted, serial: bool, now: Now, out: &mut Outputs) -> bool {
+    fn start(&mut self, mut accepted: Accepted, now: Now, out: &mut Outputs) -> bool {
         if self.running.len() >= MAX_RUNNING {
             let running = self.running.len();
             self.busy(&accepted, running, out);
@@ -244,7 +247,9 @@ impl Server {
         }
         let run = RunId(self.next_run);
         self.next_run += 1;
-        if serial && let Some(served) = self.namespaces.get_mut(&accepted.request.path) {
+        if accepted.serial
+            && let Some(served) = self.namespaces.get_mut(&accepted.request.path)
+        {
             served.busy = Some(run);
         }
         let request = &mut accepted.request;
@@ -292,15 +297,15 @@ impl Server {
         }
         let command = (request.path.clone(), request.method.clone(), key);
         match self.repeats.begin_command(&command) {
-            None => {
+            Seen::New => {
                 accepted.command = Some(command);
                 true
             }
-            Some(None) => {
+            Seen::Running => {
                 self.repeats.forget(&accepted.source, &request.correlation);
                 false
             }
-            Some(Some(answer)) => {
+            Seen::Answered(_, answer) => {
                 self.answer(&accepted.source, accepted.link, &accepted.request, answer, out);
                 false
             }
@@ -314,7 +319,7 @@ impl Server {
         };
         served.busy = None;
         while let Some(next) = self.namespaces.get_mut(namespace).and_then(|served| served.waiting.pop_front()) {
-            if self.start(next, true, now, out) {
+            if self.start(next, now, out) {
                 return;
             }
         }

@@ -32,8 +32,8 @@ impl Server {
     }
 
     /// The shape we announce; it changes when the surface does.
-    pub(in super::super) fn shape(&self) -> Option<String> {
-        Some(shape::shape(&self.surface()))
+    pub(in super::super) fn shape(&self) -> String {
+        shape::shape(&self.surface())
     }
 
     fn validates(&self) -> bool {
@@ -85,7 +85,8 @@ impl Server {
         }
         let mut cursor = Map::new();
         cursor.insert("epoch", self.counters.epoch());
-        match self.counters.cursor(&namespace, &event) {
+        // A namespace that is gone may have counts still, for its return (S-066); it has no cursor meanwhile.
+        match self.counters.cursor(&namespace, &event).filter(|_| emits) {
             Some((seq, since_ms)) => {
                 cursor.insert("seq", i64::try_from(seq).unwrap_or(i64::MAX));
                 cursor.insert("since", since_ms);

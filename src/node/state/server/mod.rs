@@ -4,11 +4,12 @@ mod authority;
 mod dispatch;
 mod introspection;
 mod streams;
+mod unwritten;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::{
-    Now, Outputs,
+    Now, Outputs, SNAPSHOT,
     component::{Commit, Component},
     counters::Counters,
     repeats::{Command, Repeats},
@@ -19,6 +20,7 @@ use crate::{
     wire::{Correlation, Frame, Map, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value, frame::Answer},
 };
 use streams::Streams;
+use unwritten::Sent;
 
 /// What our description says of us as a whole.
 #[derive(Clone, Debug, Default)]
@@ -119,6 +121,7 @@ pub(super) struct Server {
     streams: Streams,
     counters: Counters,
     repeats: Repeats,
+    sent: Sent,
     running: HashMap<RunId, Accepted>,
     next_run: u64,
     next_frame: u64,
@@ -141,6 +144,8 @@ struct Accepted {
     source: PeerName,
     request: Request,
     arrived: Now,
+    /// Whether it is a command, of which one runs at a time per namespace.
+    serial: bool,
     /// What remembers a keyed command, if this is one.
     command: Option<Command>,
 }
@@ -158,6 +163,7 @@ impl Server {
             streams: Streams::default(),
             counters: Counters::new(epoch),
             repeats: Repeats::default(),
+            sent: Sent::default(),
             running: HashMap::new(),
             next_run: 0,
             next_frame: FRAMES,
@@ -172,25 +178,41 @@ impl Server {
         self.serving = serving;
     }
 
-    /// Stands a namespace up, in place of one of that name.
-    pub(super) fn expose(&mut self, exposed: Exposed, instance: String, now: Now) {
+    /// Stands a namespace up. One of that name gives way: what waits for it certainly did not run, a command of it that
+    /// runs still keeps the next one waiting, and whoever listens goes on listening to what is still there.
+    pub(super) fn expose(&mut self, exposed: Exposed, instance: String, now: Now, out: &mut Outputs) {
         for declared in &exposed.surface.events {
             self.counters.declare(&exposed.name, &declared.name, now.unix_ms);
         }
         let component = exposed.component.clone().map(|(props, state)| Component::new(instance, props, state));
-        let name = exposed.name.clone();
-        let served = Served { exposed, component, busy: None, waiting: VecDeque::new() };
-        self.namespaces.insert(name, served);
+        let (name, emits, observable) = (exposed.name.clone(), exposed.surface.emitter, component.is_some());
+        let mut runs = self.running.iter();
+        let busy = runs.find(|(_, accepted)| accepted.serial && accepted.request.path == name).map(|(run, _)| *run);
+        let served = Served { exposed, component, busy, waiting: VecDeque::new() };
+        let Some(replaced) = self.namespaces.insert(name.clone(), served) else { return };
+        self.refuse_retired(replaced.waiting, out);
+        self.retire_streams(&name, |event| if event == SNAPSHOT { !observable } else { !emits }, out);
+        if let Some(component) = self.namespaces.get_mut(&name).and_then(|served| served.component.as_mut()) {
+            component.tell();
+        }
     }
 
     /// Takes a namespace down: what waits for it certainly did not run, and its subscribers are told.
     pub(super) fn withdraw(&mut self, namespace: &str, out: &mut Outputs) {
         let Some(served) = self.namespaces.remove(namespace) else { return };
-        for waiting in served.waiting {
-            let text = retired(&waiting.request);
-            self.refuse(&waiting.source.clone(), waiting.link, &waiting.request, "OwnershipChanged", text, out);
+        self.refuse_retired(served.waiting, out);
+        self.retire_streams(namespace, |_| true, out);
+    }
+
+    fn refuse_retired(&mut self, waiting: VecDeque<Accepted>, out: &mut Outputs) {
+        for accepted in waiting {
+            let text = retired(&accepted.request);
+            self.refuse(&accepted.source, accepted.link, &accepted.request, "OwnershipChanged", text, out);
         }
-        for (subscriber, link) in self.streams.withdraw(namespace) {
+    }
+
+    fn retire_streams(&mut self, namespace: &str, ends: impl Fn(&str) -> bool, out: &mut Outputs) {
+        for (subscriber, link) in self.streams.withdraw(namespace, ends) {
             let mut told = Map::new();
             told.insert("namespace", namespace);
             told.insert("generation", 0);
@@ -202,6 +224,24 @@ impl Server {
         if let Some(component) = self.namespaces.get_mut(namespace).and_then(|served| served.component.as_mut()) {
             component.commit(change);
         }
+    }
+
+    /// A component as it stands.
+    #[cfg(test)]
+    pub(super) fn snapshot(&self, namespace: &str) -> Option<Value> {
+        Some(self.namespaces.get(namespace)?.component.as_ref()?.snapshot(None))
+    }
+
+    /// How many subscriptions of others are held, and how many streams that is.
+    #[cfg(test)]
+    pub(super) fn subscriptions(&self) -> (usize, usize) {
+        self.streams.held()
+    }
+
+    /// How many listen to this.
+    #[cfg(test)]
+    pub(super) fn subscribers(&self, namespace: &str, event: &str) -> u64 {
+        self.streams.subscribers(namespace, event)
     }
 
     /// A peer is gone: it no longer listens (W-068).
@@ -254,9 +294,10 @@ impl Server {
         answer: Answer,
         out: &mut Outputs,
     ) {
+        let id = self.frame_id();
+        self.sent.remember(id, to, link, &correlation, &route, &answer);
         let reply = Reply { correlation, route, answer };
         let frame = Frame { source: self.me.clone(), target: to.clone(), message: Message::Reply(reply) };
-        let id = self.frame_id();
         out.frame(link, id, frame);
     }
 

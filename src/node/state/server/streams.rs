@@ -44,8 +44,7 @@ impl Streams {
         link: LinkId,
         projection: Option<Projection>,
     ) -> Subscribed {
-        let subscribers = self.streams.entry(stream).or_default();
-        if let Some(known) = subscribers.get_mut(peer) {
+        if let Some(known) = self.streams.get_mut(&stream).and_then(|subscribers| subscribers.get_mut(peer)) {
             known.link = link;
             let same = known.projection == projection;
             known.projection = projection;
@@ -55,7 +54,7 @@ impl Streams {
             return Subscribed::Full;
         }
         self.count += 1;
-        subscribers.insert(peer.clone(), Subscriber { link, projection });
+        self.streams.entry(stream).or_default().insert(peer.clone(), Subscriber { link, projection });
         Subscribed::New
     }
 
@@ -78,9 +77,10 @@ impl Streams {
         }
     }
 
-    /// Ends all of one namespace. Gives each subscription that was held.
-    pub(super) fn withdraw(&mut self, namespace: &str) -> Vec<(PeerName, LinkId)> {
-        let held: Vec<_> = self.streams.keys().filter(|(name, _)| name == namespace).cloned().collect();
+    /// Ends those of one namespace whose event `ends`. Gives each subscription that was held.
+    pub(super) fn withdraw(&mut self, namespace: &str, ends: impl Fn(&str) -> bool) -> Vec<(PeerName, LinkId)> {
+        let ended = |(name, event): &&(String, String)| name == namespace && ends(event);
+        let held: Vec<_> = self.streams.keys().filter(ended).cloned().collect();
         let mut ended = Vec::new();
         for stream in held {
             let subscribers = self.streams.remove(&stream).unwrap_or_default();
@@ -88,6 +88,14 @@ impl Streams {
             ended.extend(subscribers.into_iter().map(|(peer, subscriber)| (peer, subscriber.link)));
         }
         ended
+    }
+
+    /// How many subscriptions are counted, and how many streams they are of; the count must be of what is there.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> (usize, usize) {
+        assert_eq!(self.count, self.streams.values().map(BTreeMap::len).sum::<usize>());
+        assert!(self.streams.values().all(|subscribers| !subscribers.is_empty()));
+        (self.count, self.streams.len())
     }
 
     /// How many listen to this.
@@ -114,10 +122,10 @@ impl Streams {
 
 impl Server {
     /// Counts an emission and sends it to each subscriber.
-    pub(in super::super) fn emit(&mut self, namespace: &str, event: &str, args: Vec<Value>, out: &mut Outputs) {
+    pub(in super::super) fn emit(&mut self, namespace: &str, event: &str, args: &[Value], out: &mut Outputs) {
         let stamp = self.counters.emitted(namespace, event);
         for (peer, link) in self.streams.listeners(namespace, event) {
-            self.send_event(&peer, link, namespace, event, args.clone(), stamp.clone(), out);
+            self.send_event(&peer, link, namespace, event, args.to_vec(), stamp.clone(), out);
         }
     }
 

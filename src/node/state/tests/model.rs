@@ -86,9 +86,9 @@ impl Run {
             }
             Step::Abandon(n) if self.next > 0 => {
                 let id = CallId(n as u64 % self.next);
-                self.world.turn(CALLER, |state| state.abandon(id));
+                let now = self.world.now;
+                self.world.turn(CALLER, |state| state.abandon(id, now));
             }
-            Step::Abandon(_) => {}
             Step::Cut(side) => self.world.cut(side),
             Step::Join(side) => self.world.join(side),
             Step::PumpLink(side) => {
@@ -105,13 +105,13 @@ impl Run {
                 let index = index % self.world.flying.len();
                 self.world.flying.remove(index);
             }
-            Step::Deliver { .. } | Step::Lose(_) => {}
             Step::Finish(n) if !self.waiting.is_empty() => {
                 let run = self.waiting.remove(n % self.waiting.len());
                 self.world.ran(SERVER, run.run, Ok(Some(true.into())));
             }
-            Step::Finish(_) => {}
             Step::Advance(millis) => self.world.advance(millis),
+            // Nothing is there to do it to.
+            Step::Abandon(_) | Step::Deliver { .. } | Step::Lose(_) | Step::Finish(_) => {}
         }
         self.observe();
     }
