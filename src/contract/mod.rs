@@ -16,7 +16,7 @@ pub mod shape;
 pub mod signature;
 pub mod surface;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod text;
 pub mod validate;
 

@@ -1,7 +1,15 @@
 //! Tests of the machine as a whole: one against recorded traffic, two against each other over a bad network.
 
+mod bench;
+mod deferred;
 mod hostile;
 mod links;
+mod listening;
 mod model;
+mod queue;
 mod recorded;
+mod returning;
+mod scenes;
+mod serving;
 mod sim;
+mod streams;
