@@ -16,6 +16,7 @@ mod demo_broker;
 mod harness;
 mod link_mqtt;
 mod mcp;
+mod node;
 mod plant;
 mod scripted;
 mod silence;
