@@ -1,6 +1,6 @@
 //! How our links are, and which of them leads to a peer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Seen;
 use crate::link::{DownKind, DownReason, LinkId};
@@ -18,13 +18,15 @@ pub struct LinkState {
 #[derive(Debug)]
 pub(super) struct Links {
     links: BTreeMap<LinkId, LinkState>,
+    /// Those over which somebody else uses our name. Both sides reconnect for ever, which is worth one line in a log.
+    contested: BTreeSet<LinkId>,
 }
 
 impl Links {
     pub(super) fn new(ids: impl IntoIterator<Item = LinkId>) -> Self {
         let joining = || DownReason { kind: DownKind::Joining, detail: "still joining the network".into() };
         let fresh = |id| (id, LinkState { down: Some(joining()), settled: false });
-        Self { links: ids.into_iter().map(fresh).collect() }
+        Self { links: ids.into_iter().map(fresh).collect(), contested: BTreeSet::new() }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (LinkId, &LinkState)> {
@@ -41,6 +43,20 @@ impl Links {
     /// Marks it down. True when it was up until now.
     pub(super) fn down(&mut self, link: LinkId, reason: DownReason) -> bool {
         self.links.get_mut(&link).is_some_and(|state| state.down.replace(reason).is_none())
+    }
+
+    /// Whether it being up is news: not while a fight over our name goes on.
+    pub(super) fn up_is_news(&self, link: LinkId) -> bool {
+        !self.contested.contains(&link)
+    }
+
+    /// Whether it being down for this reason is news.
+    pub(super) fn down_is_news(&mut self, link: LinkId, reason: &DownReason) -> bool {
+        if reason.kind == DownKind::Displaced {
+            return self.contested.insert(link);
+        }
+        self.contested.remove(&link);
+        true
     }
 
     pub(super) fn settled(&mut self, link: LinkId) {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
+
 use super::{
     Call, NodeEvent, NodeState, Now, SubscriptionId,
     calls::{Pending, Purpose},
@@ -44,10 +46,16 @@ impl NodeState {
         }
     }
 
-    /// The correlation is made of our epoch and a number never used before: unique, if not random.
     fn step(&mut self, key: u64, now: Now) {
-        let correlation = format!("{}-{}", self.server.epoch(), self.next_internal);
-        self.step_with(key, correlation.into(), now);
+        let correlation = self.own_correlation();
+        self.step_with(key, correlation, now);
+    }
+
+    /// A correlation never used before that nobody can guess: an error may come from anybody (W-071), and whoever knew the
+    /// next one could end an attempt that was never answered.
+    fn own_correlation(&self) -> Correlation {
+        let drawn = Sha256::new().chain_update(self.secret).chain_update(self.next_internal.to_be_bytes()).finalize();
+        drawn.iter().take(16).fold(String::new(), |text, byte| format!("{text}{byte:02x}")).into()
     }
 
     fn step_with(&mut self, key: u64, correlation: Correlation, now: Now) {

@@ -195,6 +195,7 @@ pub struct NodeState {
     subscriptions: Subscriptions,
     server: Server,
     out: Outputs,
+    secret: [u8; 16],
     next_internal: u64,
     closing: bool,
 }
@@ -204,8 +205,9 @@ const INTERNAL: u64 = 1 << 63;
 
 // Getters.
 impl NodeState {
-    /// A peer of this name. `epoch` names this incarnation in event stamps: at least 64 random bits.
-    pub fn new(me: PeerName, links: impl IntoIterator<Item = LinkId>, epoch: String) -> Self {
+    /// A peer of this name. `epoch` names this incarnation in event stamps: at least 64 random bits. `secret` is random and
+    /// never leaves: correlations of our own making are drawn from it.
+    pub fn new(me: PeerName, links: impl IntoIterator<Item = LinkId>, epoch: String, secret: [u8; 16]) -> Self {
         Self {
             server: Server::new(me.clone(), epoch),
             me,
@@ -216,6 +218,7 @@ impl NodeState {
             tickets: Tickets::default(),
             subscriptions: Subscriptions::default(),
             out: Outputs::default(),
+            secret,
             next_internal: INTERNAL,
             closing: false,
         }

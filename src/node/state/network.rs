@@ -20,7 +20,9 @@ impl NodeState {
                 self.peer_gone(&peer);
             }
         }
-        self.out.note(Note::Up(link));
+        if self.links.up_is_news(link) {
+            self.out.note(Note::Up(link));
+        }
         self.out.event(NodeEvent::NetworkChanged);
     }
 
@@ -50,7 +52,9 @@ impl NodeState {
             self.interrupted(|_, over| over == Some(link));
             self.attach_missing(now);
         }
-        self.out.note(Note::Down(link, reason));
+        if self.links.down_is_news(link, &reason) {
+            self.out.note(Note::Down(link, reason));
+        }
         self.out.event(NodeEvent::NetworkChanged);
     }
 

@@ -115,11 +115,7 @@ impl Server {
         if declared.requires_authority {
             self.in_control(path, method, source.as_str())?;
         }
-        if request.fence.is_some() {
-            // W-061: nothing here has an owner on record, so no fence can hold.
-            let text = format!("{path} has no topology record here to check the owner fence against");
-            return Err(("OwnershipChanged", text));
-        }
+        unfenced(request)?;
         Ok(Admitted::Run { serial })
     }
 
@@ -324,6 +320,15 @@ impl Server {
             }
         }
     }
+}
+
+/// W-061: nothing here has an owner on record, so no fence can hold.
+pub(super) fn unfenced(request: &Request) -> Result<(), Refusal> {
+    if request.fence.is_none() {
+        return Ok(());
+    }
+    let text = format!("{} has no topology record here to check the owner fence against", request.path);
+    Err(("OwnershipChanged", text))
 }
 
 /// How long after its arrival a request may still start (wire.md 6.1): its ttl, narrowed by what the broker left of its

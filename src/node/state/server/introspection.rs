@@ -1,6 +1,6 @@
 //! The namespace `msgrpc`: what we are, how far our events are counted, where we stand (semantics.md 2).
 
-use super::{super::Now, Server, authority::Refusal};
+use super::{super::Now, Server, authority::Refusal, dispatch::unfenced};
 use crate::{
     contract::{Event, ServedNamespace, Surface, describe, shape, validate},
     wire::{Map, Request, Value},
@@ -18,6 +18,7 @@ impl Server {
             validate::arguments(&request.args, known, &self.introspection.types)
                 .map_err(|fault| ("InvalidParams", fault.text))?;
         }
+        unfenced(request)?;
         match method {
             "describe" => Ok(describe(&self.surface())),
             "eventCursor" => Ok(self.event_cursor(&request.args, now)),

@@ -170,6 +170,7 @@ impl Server {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn epoch(&self) -> &str {
         self.counters.epoch()
     }

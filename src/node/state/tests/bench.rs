@@ -60,7 +60,7 @@ impl Bench {
     /// A machine with these links, down.
     pub(super) fn down(me: &str, links: &[LinkId]) -> Self {
         let now = Now { at: Instant::now(), unix_ms: 1_800_000_000_000 };
-        let state = NodeState::new(name(me), links.iter().copied(), format!("epoch-{me}"));
+        let state = NodeState::new(name(me), links.iter().copied(), format!("epoch-{me}"), [7; 16]);
         Self { state, now, given: Vec::new(), announced: Vec::new(), events: Vec::new(), next: 0 }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    bench::{A, B, Bench, error, ok, peer, reply},
+    bench::{A, B, Bench, error, ok, peer, reply, stream},
     sim::call,
 };
 use crate::{
@@ -241,7 +241,7 @@ fn leaving_resolves_everything() {
 #[test]
 fn a_burst_of_presence() {
     let mut bench = Bench::new("hmi");
-    bench.subscribe(1, super::bench::stream("p7", "bell", "ring"));
+    bench.subscribe(1, stream("p7", "bell", "ring"));
     bench.take();
     for _ in 0..2 {
         for n in 0..2000 {
@@ -257,4 +257,41 @@ fn a_burst_of_presence() {
     assert!(bench.state.roster().is_empty());
     bench.online("hmi", None);
     assert!(bench.state.roster().is_empty(), "W-040: we are not a peer of ours");
+}
+
+/// wire.md 4.1: two peers of one name displace each other for ever. It is told once, and again only when it is news.
+#[test]
+fn a_fight_over_our_name_is_told_once() {
+    let mut bench = Bench::new("hmi");
+    bench.notes();
+    let down = |kind| LinkEvent::Down(DownReason { kind, detail: "why".into() });
+    for _ in 0..5 {
+        bench.link(A, down(DownKind::Displaced));
+        bench.link(A, LinkEvent::Up);
+    }
+    let told = bench.notes();
+    assert!(matches!(&told[..], [Note::Down(A, reason)] if reason.kind == DownKind::Displaced), "{told:?}");
+    bench.link(A, down(DownKind::Lost));
+    bench.link(A, LinkEvent::Up);
+    assert_eq!(bench.notes().len(), 2, "another cause is news, and so is what follows it");
+}
+
+/// W-071: an error may come from anybody, so a correlation of our own making must not be guessed from what peers see.
+#[test]
+fn w071_correlations_of_our_own_are_not_guessed() {
+    let mut bench = Bench::new("hmi");
+    bench.online("oven", None);
+    bench.subscribe(1, stream("oven", "pump", "alarm"));
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..3 {
+        bench.take();
+        bench.lost(A);
+        bench.up(A);
+        bench.online("oven", None);
+        let again = bench.take();
+        let text = String::from_utf8(again[0].request().correlation.0.to_vec()).unwrap();
+        assert!(text.len() == 32 && !text.contains("epoch"), "{text}");
+        seen.insert(text);
+    }
+    assert_eq!(seen.len(), 3, "none is used twice");
 }

@@ -46,7 +46,7 @@ impl World {
     pub(super) fn new(names: &[&str]) -> Self {
         let now = Now { at: Instant::now(), unix_ms: 1_800_000_000_000 };
         let side = |text: &&str| Side {
-            state: NodeState::new(name(text), [LINK], format!("epoch-{text}")),
+            state: NodeState::new(name(text), [LINK], format!("epoch-{text}"), [7; 16]),
             up: false,
             to_link: VecDeque::new(),
             to_node: VecDeque::new(),
