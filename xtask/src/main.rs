@@ -32,6 +32,6 @@ fn main() -> ExitCode {
 const USAGE: &str = "\
 usage: cargo xtask <chore>
   test [ARGS...]   install what the tests need, then run all of them; ARGS go to the test runner
-  bench [--quick] [--binary FILE]
+  bench [--quick | --peers] [--binary FILE]
                    measure what a call through the bridge costs, beside the same call without it
   install          only install: mosquitto, and under target/interop a Node and a Python tree";

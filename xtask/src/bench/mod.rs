@@ -59,21 +59,31 @@ const QUICK: Plan =
     Plan { rounds: 1, blocks: 1, calls: 50, flight: 200, starts: 1, memory_calls: 200, crowd: 200, looks: 5 };
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
-/// everything answers; `--binary FILE` measures that file instead of building one.
+/// everything answers; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and only
+/// runs a stock broker and the peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let (mut plan, mut binary) = (FULL, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
+            "--peers" => return serve(),
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
-            other => return Err(format!("bench knows --quick and --binary FILE, not {other}")),
+            other => return Err(format!("bench knows --quick, --peers and --binary FILE, not {other}")),
         }
     }
     let binary = binary.map_or_else(|| build(plan.rounds > 1), Ok)?;
     let report = measure(&binary, &plan)?;
     println!("{report}");
     Ok(())
+}
+
+/// Runs until standard input ends.
+fn serve() -> Result<(), String> {
+    let broker = Broker::start(Kind::Stock)?;
+    let _peers = Peers::join(broker.port, 0)?;
+    println!("mqtt://127.0.0.1:{}", broker.port);
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map(drop).map_err(|error| error.to_string())
 }
 
 fn build(release: bool) -> Result<PathBuf, String> {

@@ -8,14 +8,18 @@
 mod joining;
 mod sending;
 
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use rumqttc::{AsyncClient, ConnectionError, Event, EventLoop, Outgoing, Packet, PubAck, PubAckReason, Publish};
+use rumqttc::{
+    AsyncClient, ConnectionError, Event, EventLoop, ManualAck, Outgoing, Packet, PubAck, PubAckReason, Publish,
+};
 use tokio::select;
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::ledger::{Ledger, WINDOW};
@@ -83,6 +87,10 @@ struct Connection<'a> {
     held_bytes: usize,
     /// Whether [`Seat::shape`] is still to be announced.
     unannounced: bool,
+    /// What arrived and is not acknowledged, oldest first.
+    owed: VecDeque<ManualAck>,
+    /// Whether the client library may have room for what is owed.
+    may_acknowledge: bool,
 }
 
 /// Where a connection stands.
@@ -110,6 +118,8 @@ impl<'a> Connection<'a> {
             held: Vec::new(),
             held_bytes: 0,
             unannounced: false,
+            owed: VecDeque::new(),
+            may_acknowledge: false,
         }
     }
 
@@ -135,6 +145,12 @@ impl<'a> Connection<'a> {
                             Poll::Ready(arrived) => break arrived,
                             Poll::Pending => self.overdue().await,
                         },
+                        // Whatever can run now runs first: an answer reaches its caller before its acknowledgement is
+                        // written, and acknowledgements of one read leave together.
+                        () = yield_now(), if self.may_acknowledge => {
+                            self.acknowledge();
+                            Ok(())
+                        }
                         () = gone.as_mut() => Err(End::Abandoned),
                     };
                     if let Err(end) = step {
@@ -153,6 +169,10 @@ impl<'a> Connection<'a> {
     }
 
     async fn arrived(&mut self, event: Event) -> Result<(), End> {
+        if let Event::Incoming(Packet::Publish(publish)) = &event {
+            self.owed.extend(self.client.prepare_ack(publish));
+        }
+        self.may_acknowledge = !self.owed.is_empty();
         match event {
             Event::Incoming(Packet::Publish(publish)) => self.publish(publish).await,
             Event::Incoming(Packet::PubAck(ack)) => self.acknowledged(&ack).await,
@@ -227,6 +247,16 @@ impl<'a> Connection<'a> {
             self.announce();
         }
         Ok(())
+    }
+
+    /// Acknowledges what arrived. What the client library has no room for waits: each acknowledgement it writes is an event.
+    fn acknowledge(&mut self) {
+        self.may_acknowledge = false;
+        while let Some(ack) = self.owed.pop_front() {
+            if self.client.try_manual_ack(ack.clone()).is_err() {
+                return self.owed.push_front(ack);
+            }
+        }
     }
 
     /// The next moment at which something is due.
