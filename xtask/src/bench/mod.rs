@@ -47,9 +47,9 @@ struct Plan {
 
 const FULL: Plan = Plan {
     rounds: 5,
-    blocks: 10,
-    calls: 300,
-    flight: 3_000,
+    blocks: 30,
+    calls: 100,
+    flight: 1_000,
     starts: 15,
     memory_calls: 10_000,
     crowd: 2_000,

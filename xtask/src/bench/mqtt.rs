@@ -13,6 +13,8 @@ use rustix::net::sockopt;
 #[derive(Debug)]
 pub(super) struct Connection {
     socket: TcpStream,
+    /// Where one read goes.
+    piece: Vec<u8>,
     inbox: Vec<u8>,
     out: Outbox,
 }
@@ -59,7 +61,7 @@ impl Connection {
         let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map_err(|error| error.to_string())?;
         let prepared = socket.set_nodelay(true).and_then(|()| socket.set_read_timeout(Some(PATIENCE)));
         prepared.map_err(|error| error.to_string())?;
-        let mut connection = Self { socket, inbox: Vec::new(), out: Outbox::default() };
+        let mut connection = Self { socket, piece: vec![0; 64 * 1024], inbox: Vec::new(), out: Outbox::default() };
         // Version 5, clean start, no keep-alive, no properties.
         let mut body = b"\x00\x04MQTT\x05\x02\x00\x00\x00".to_vec();
         text(&mut body, client.as_bytes());
@@ -134,13 +136,12 @@ impl Connection {
     }
 
     fn read(&mut self, mut each: impl FnMut(u8, &[u8], &mut Outbox) -> Option<()>) -> Result<(), String> {
-        let mut piece = [0; 64 * 1024];
-        let count = self.socket.read(&mut piece).map_err(|error| format!("read from the broker: {error}"))?;
+        let count = self.socket.read(&mut self.piece).map_err(|error| format!("read from the broker: {error}"))?;
         let _ = sockopt::set_tcp_quickack(&self.socket, true);
         if count == 0 {
             return Err("the broker closed the connection".to_owned());
         }
-        self.inbox.extend_from_slice(piece.get(..count).unwrap_or_default());
+        self.inbox.extend_from_slice(self.piece.get(..count).unwrap_or_default());
         let mut rest = self.inbox.as_slice();
         while let Some((kind, body, after)) = split(rest) {
             each(kind, body, &mut self.out).ok_or("the broker sent something malformed")?;

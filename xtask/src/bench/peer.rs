@@ -50,20 +50,23 @@ fn announce(connection: &mut Connection, name: &str) -> Result<(), String> {
 }
 
 fn answer(request: &Arrived<'_>, out: &mut Outbox) {
-    let reply = Publish { topic: request.response_topic, correlation: request.correlation, ..Publish::default() };
     let name = request.topic.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    let rpc = |kind: &'static [u8], content_type: &'static [u8], payload| {
-        let user: &[(&[u8], &[u8])] = &[(b"mr-v", b"2"), (b"mr-src", name), (b"mr-kind", kind)];
-        (user.to_vec(), content_type, payload)
-    };
-    let (user, content_type, payload): (Vec<(&[u8], &[u8])>, &[u8], &[u8]) = match request.property(b"mr-method") {
-        b"" => (Vec::new(), b"", request.payload),
+    let (kind, content_type, payload): (&[u8], &[u8], &[u8]) = match request.property(b"mr-method") {
+        b"" => (b"", b"", request.payload),
         // A list of one, in MessagePack: without its first byte it is the one.
-        b"echo" => rpc(b"result", b"application/msgpack", request.payload.get(1..).unwrap_or_default()),
-        b"describe" if name == DESCRIBED.as_bytes() => rpc(b"result", b"application/json", DESCRIPTION.as_bytes()),
-        _ => rpc(b"error", b"application/json", REFUSAL.as_bytes()),
+        b"echo" => (b"result", b"application/msgpack", request.payload.get(1..).unwrap_or_default()),
+        b"describe" if name == DESCRIBED.as_bytes() => (b"result", b"application/json", DESCRIPTION.as_bytes()),
+        _ => (b"error", b"application/json", REFUSAL.as_bytes()),
     };
-    out.publish(&Publish { user: &user, content_type, payload, ..reply });
+    let user: [(&[u8], &[u8]); 3] = [(b"mr-v", b"2"), (b"mr-src", name), (b"mr-kind", kind)];
+    out.publish(&Publish {
+        topic: request.response_topic,
+        correlation: request.correlation,
+        user: if kind.is_empty() { &[] } else { &user },
+        content_type,
+        payload,
+        ..Publish::default()
+    });
 }
 
 const DESCRIPTION: &str = r#"{"name":"echo","validating":true,"namespaces":[{"name":"bench","className":"Bench",
