@@ -19,7 +19,6 @@ use rumqttc::{
 };
 use tokio::select;
 use tokio::sync::mpsc;
-use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::ledger::{Ledger, WINDOW};
@@ -89,8 +88,8 @@ struct Connection<'a> {
     unannounced: bool,
     /// What arrived and is not acknowledged, oldest first.
     owed: VecDeque<ManualAck>,
-    /// Whether the client library may have room for what is owed.
-    may_acknowledge: bool,
+    /// When that is to be acknowledged.
+    acknowledge_at: Option<Instant>,
 }
 
 /// Where a connection stands.
@@ -119,7 +118,7 @@ impl<'a> Connection<'a> {
             held_bytes: 0,
             unannounced: false,
             owed: VecDeque::new(),
-            may_acknowledge: false,
+            acknowledge_at: None,
         }
     }
 
@@ -145,12 +144,6 @@ impl<'a> Connection<'a> {
                             Poll::Ready(arrived) => break arrived,
                             Poll::Pending => self.overdue().await,
                         },
-                        // Whatever can run now runs first: an answer reaches its caller before its acknowledgement is
-                        // written, and acknowledgements of one read leave together.
-                        () = yield_now(), if self.may_acknowledge => {
-                            self.acknowledge();
-                            Ok(())
-                        }
                         () = gone.as_mut() => Err(End::Abandoned),
                     };
                     if let Err(end) = step {
@@ -170,9 +163,8 @@ impl<'a> Connection<'a> {
 
     async fn arrived(&mut self, event: Event) -> Result<(), End> {
         if let Event::Incoming(Packet::Publish(publish)) = &event {
-            self.owed.extend(self.client.prepare_ack(publish));
+            self.owe(publish);
         }
-        self.may_acknowledge = !self.owed.is_empty();
         match event {
             Event::Incoming(Packet::Publish(publish)) => self.publish(publish).await,
             Event::Incoming(Packet::PubAck(ack)) => self.acknowledged(&ack).await,
@@ -249,12 +241,26 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Acknowledges what arrived. What the client library has no room for waits: each acknowledgement it writes is an event.
-    fn acknowledge(&mut self) {
-        self.may_acknowledge = false;
+    /// Notes that a message is to be acknowledged. That is no business of whoever waits for the message, and a packet of its
+    /// own costs the broker as much as a call: it leaves with whatever we send next, or with other acknowledgements, or
+    /// soon by itself.
+    fn owe(&mut self, publish: &Publish) {
+        self.owed.extend(self.client.prepare_ack(publish));
+        if self.owed.len() >= OWED {
+            self.acknowledge();
+        } else if !self.owed.is_empty() && self.acknowledge_at.is_none() {
+            self.acknowledge_at = Some(Instant::now() + SOON);
+        }
+    }
+
+    /// Acknowledges what arrived. What the client library has no room for is tried again soon.
+    pub(super) fn acknowledge(&mut self) {
+        self.acknowledge_at = None;
         while let Some(ack) = self.owed.pop_front() {
             if self.client.try_manual_ack(ack.clone()).is_err() {
-                return self.owed.push_front(ack);
+                self.owed.push_front(ack);
+                self.acknowledge_at = Some(Instant::now() + SOON);
+                return;
             }
         }
     }
@@ -266,14 +272,14 @@ impl<'a> Connection<'a> {
             Phase::Joining { until, .. } | Phase::Leaving { until, .. } => Some(*until),
             Phase::Up { settles, .. } => *settles,
         };
-        match (phase, self.ledger.deadline()) {
-            (Some(phase), Some(ledger)) => Some(phase.min(ledger)),
-            (phase, ledger) => phase.or(ledger),
-        }
+        [phase, self.ledger.deadline(), self.acknowledge_at].into_iter().flatten().min()
     }
 
     async fn overdue(&mut self) -> Result<(), End> {
         let now = Instant::now();
+        if self.acknowledge_at.is_some_and(|at| at <= now) {
+            self.acknowledge();
+        }
         while let Some(id) = self.ledger.expired(now) {
             self.reject(id, Rejection::Full).await?;
         }
@@ -356,6 +362,10 @@ async fn once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
 
+/// How many acknowledgements may wait for company. A stock broker sends twenty messages without one.
+const OWED: usize = 8;
+/// How long they may wait.
+const SOON: Duration = Duration::from_millis(1);
 /// The silence of presence that ends the first sweep (W-042).
 const QUIET: Duration = Duration::from_millis(250);
 /// How long each step of a farewell may take: the acknowledgements, the DISCONNECT, the broker's close.
