@@ -1,6 +1,6 @@
 //! The settings of one connection, as the client library takes them.
 
-use rumqttc::{AckMode, Broker, ConnectProperties, LastWill, MqttOptions, QoS, TlsConfiguration, Transport};
+use rumqttc::{Broker, ConnectProperties, LastWill, MqttOptions, QoS, TlsConfiguration, Transport};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
@@ -23,7 +23,6 @@ pub(super) fn options(config: &Config, tls: Option<&Tls>, parted: mpsc::Sender<T
     options.set_keep_alive(u16::try_from(config.keep_alive.as_secs()).unwrap_or(u16::MAX));
     options.set_connect_timeout(config.connect_timeout);
     options.set_outgoing_inflight_upper_limit(u16::try_from(WINDOW).unwrap_or(u16::MAX));
-    options.set_ack_mode(AckMode::Manual);
     options.set_max_request_batch(BATCH);
     options.set_read_batch_size(BATCH);
     if config.announce {

@@ -8,15 +8,12 @@
 mod joining;
 mod sending;
 
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use rumqttc::{
-    AsyncClient, ConnectionError, Event, EventLoop, ManualAck, Outgoing, Packet, PubAck, PubAckReason, Publish,
-};
+use rumqttc::{AsyncClient, ConnectionError, Event, EventLoop, Outgoing, Packet, PubAck, PubAckReason, Publish};
 use tokio::select;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -86,10 +83,6 @@ struct Connection<'a> {
     held_bytes: usize,
     /// Whether [`Seat::shape`] is still to be announced.
     unannounced: bool,
-    /// What arrived and is not acknowledged, oldest first.
-    owed: VecDeque<ManualAck>,
-    /// When that is to be acknowledged.
-    acknowledge_at: Option<Instant>,
 }
 
 /// Where a connection stands.
@@ -117,8 +110,6 @@ impl<'a> Connection<'a> {
             held: Vec::new(),
             held_bytes: 0,
             unannounced: false,
-            owed: VecDeque::new(),
-            acknowledge_at: None,
         }
     }
 
@@ -162,9 +153,6 @@ impl<'a> Connection<'a> {
     }
 
     async fn arrived(&mut self, event: Event) -> Result<(), End> {
-        if let Event::Incoming(Packet::Publish(publish)) = &event {
-            self.owe(publish);
-        }
         match event {
             Event::Incoming(Packet::Publish(publish)) => self.publish(publish).await,
             Event::Incoming(Packet::PubAck(ack)) => self.acknowledged(&ack).await,
@@ -241,30 +229,6 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Notes that a message is to be acknowledged. That is no business of whoever waits for the message, and a packet of its
-    /// own costs the broker as much as a call: it leaves with whatever we send next, or with other acknowledgements, or
-    /// soon by itself.
-    fn owe(&mut self, publish: &Publish) {
-        self.owed.extend(self.client.prepare_ack(publish));
-        if self.owed.len() >= OWED {
-            self.acknowledge();
-        } else if !self.owed.is_empty() && self.acknowledge_at.is_none() {
-            self.acknowledge_at = Some(Instant::now() + SOON);
-        }
-    }
-
-    /// Acknowledges what arrived. What the client library has no room for is tried again soon.
-    pub(super) fn acknowledge(&mut self) {
-        self.acknowledge_at = None;
-        while let Some(ack) = self.owed.pop_front() {
-            if self.client.try_manual_ack(ack.clone()).is_err() {
-                self.owed.push_front(ack);
-                self.acknowledge_at = Some(Instant::now() + SOON);
-                return;
-            }
-        }
-    }
-
     /// The next moment at which something is due.
     fn due(&self) -> Option<Instant> {
         let phase = match &self.phase {
@@ -272,14 +236,14 @@ impl<'a> Connection<'a> {
             Phase::Joining { until, .. } | Phase::Leaving { until, .. } => Some(*until),
             Phase::Up { settles, .. } => *settles,
         };
-        [phase, self.ledger.deadline(), self.acknowledge_at].into_iter().flatten().min()
+        match (phase, self.ledger.deadline()) {
+            (Some(phase), Some(ledger)) => Some(phase.min(ledger)),
+            (phase, ledger) => phase.or(ledger),
+        }
     }
 
     async fn overdue(&mut self) -> Result<(), End> {
         let now = Instant::now();
-        if self.acknowledge_at.is_some_and(|at| at <= now) {
-            self.acknowledge();
-        }
         while let Some(id) = self.ledger.expired(now) {
             self.reject(id, Rejection::Full).await?;
         }
@@ -362,10 +326,6 @@ async fn once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
 
-/// How many acknowledgements may wait for company. A stock broker sends twenty messages without one.
-const OWED: usize = 8;
-/// How long they may wait.
-const SOON: Duration = Duration::from_millis(1);
 /// The silence of presence that ends the first sweep (W-042).
 const QUIET: Duration = Duration::from_millis(250);
 /// How long each step of a farewell may take: the acknowledgements, the DISCONNECT, the broker's close.

@@ -11,7 +11,6 @@ use crate::wire::{self, Frame};
 impl Connection<'_> {
     /// Takes a command and the ones right behind it, so that they leave in one write.
     pub(super) async fn commands(&mut self, first: Option<Outbound>) -> Result<(), End> {
-        self.acknowledge();
         self.command(first).await?;
         for _ in 1..BATCH {
             if self.is_leaving() {
