@@ -6,6 +6,7 @@
 mod bridge;
 mod broker;
 mod floor;
+mod library;
 mod mqtt;
 mod peer;
 mod report;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use bridge::Bridge;
 use broker::{Broker, Kind};
 use floor::Floor;
+use library::Library;
 use peer::{DESCRIBED, Peers, UNDESCRIBED};
 use report::{Crowd, Memory, Report, Round};
 
@@ -72,8 +74,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
             other => return Err(format!("bench knows --quick, --peers and --binary FILE, not {other}")),
         }
     }
-    let binary = binary.map_or_else(|| build(plan.rounds > 1), Ok)?;
-    let report = measure(&binary, &plan)?;
+    let (built, library) = build(plan.rounds > 1)?;
+    let binary = binary.unwrap_or(built);
+    let report = measure(&binary, &library, &plan)?;
     println!("{report}");
     Ok(())
 }
@@ -86,7 +89,8 @@ fn serve() -> Result<(), String> {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map(drop).map_err(|error| error.to_string())
 }
 
-fn build(release: bool) -> Result<PathBuf, String> {
+/// The bridge and the second floor.
+fn build(release: bool) -> Result<(PathBuf, PathBuf), String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository()).args(["build", "--quiet", "--locked", "--bin", "plantbridge"]);
     // The development build is the one the tests have just used.
@@ -98,12 +102,30 @@ fn build(release: bool) -> Result<PathBuf, String> {
     run_command(&mut cargo)?;
     let me = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
     let target = me.ancestors().nth(2).ok_or("this program is in no target folder")?;
-    Ok(target.join(if release { "release" } else { "debug" }).join("plantbridge"))
+    let binary = target.join(if release { "release" } else { "debug" }).join("plantbridge");
+    Ok((binary, library(release)?))
 }
 
-fn measure(binary: &Path, plan: &Plan) -> Result<Report, String> {
-    let tuned = rounds(binary, plan, Kind::Tuned)?;
-    let stock = rounds(binary, plan, Kind::Stock)?;
+/// Builds `benches/link.rs` and says where it is: its name holds a hash that only cargo knows.
+fn library(release: bool) -> Result<PathBuf, String> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(repository()).args(["build", "--quiet", "--locked", "--package", "plantbridge"]);
+    cargo.args(["--bench", "link", "--message-format", "json"]);
+    if release {
+        cargo.arg("--release");
+    }
+    let built = cargo.output().map_err(|error| format!("cargo: {error}"))?;
+    let said = String::from_utf8_lossy(&built.stdout);
+    let path = said.lines().filter(|line| line.contains("\"link\"")).find_map(|line| {
+        let (_, rest) = line.split_once("\"executable\":\"")?;
+        rest.split_once('"').map(|(path, _)| PathBuf::from(path))
+    });
+    path.ok_or_else(|| format!("benches/link.rs was not built: {}", String::from_utf8_lossy(&built.stderr)))
+}
+
+fn measure(binary: &Path, library: &Path, plan: &Plan) -> Result<Report, String> {
+    let tuned = rounds(binary, library, plan, Kind::Tuned)?;
+    let stock = rounds(binary, library, plan, Kind::Stock)?;
     let broker = Broker::start(Kind::Stock)?;
     let _peers = Peers::join(broker.port, 0)?;
     let mut starts = Vec::new();
@@ -115,38 +137,44 @@ fn measure(binary: &Path, plan: &Plan) -> Result<Report, String> {
     Ok(Report { tuned, stock, starts, memory, crowd })
 }
 
-fn rounds(binary: &Path, plan: &Plan, kind: Kind) -> Result<Vec<Round>, String> {
+fn rounds(binary: &Path, library: &Path, plan: &Plan, kind: Kind) -> Result<Vec<Round>, String> {
     let broker = Broker::start(kind)?;
     let _peers = Peers::join(broker.port, 0)?;
-    let mut floor = Floor::join(broker.port)?;
-    let mut bridge = Bridge::start(binary, broker.port)?.0;
+    let mut callers =
+        (Floor::join(broker.port)?, Library::join(library, broker.port)?, Bridge::start(binary, broker.port)?.0);
+    let (floor, library, bridge) = (&mut callers.0, &mut callers.1, &mut callers.2);
     // Caches fill, and the peers are described or found not to be.
     for peer in [DESCRIBED, UNDESCRIBED] {
         bridge.sequential(peer, plan.calls.min(100), &mut Vec::new())?;
     }
     floor.sequential(plan.calls.min(100), &mut Vec::new())?;
-    (0..plan.rounds).map(|_| round(plan, &mut floor, &mut bridge)).collect()
+    library.sequential(DESCRIBED, plan.calls.min(100), &mut Vec::new())?;
+    (0..plan.rounds).map(|_| round(plan, floor, library, bridge)).collect()
 }
 
-fn round(plan: &Plan, floor: &mut Floor, bridge: &mut Bridge) -> Result<Round, String> {
-    let (mut bare, mut described, mut undescribed) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut bare_flight, mut bridge_flight) = (Duration::ZERO, Duration::ZERO);
+fn round(plan: &Plan, floor: &mut Floor, library: &mut Library, bridge: &mut Bridge) -> Result<Round, String> {
+    let (mut bare, mut linked, mut described, mut undescribed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut bare_flight, mut link_flight, mut bridge_flight) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     for _ in 0..plan.blocks {
         floor.sequential(plan.calls, &mut bare)?;
+        library.sequential(DESCRIBED, plan.calls, &mut linked)?;
         bridge.sequential(DESCRIBED, plan.calls, &mut described)?;
         bridge.sequential(UNDESCRIBED, plan.calls, &mut undescribed)?;
     }
     for _ in 0..plan.blocks {
         bare_flight += floor.flight(plan.flight, IN_FLIGHT)?;
+        link_flight += library.flight(DESCRIBED, plan.flight, IN_FLIGHT)?;
         bridge_flight += bridge.flight(DESCRIBED, plan.flight, IN_FLIGHT)?;
     }
     #[expect(clippy::cast_precision_loss, reason = "some ten thousand calls")]
     let rate = |took: Duration| (plan.flight * plan.blocks) as f64 / took.as_secs_f64();
     Ok(Round {
         floor: (&mut bare).into(),
+        library: (&mut linked).into(),
         described: (&mut described).into(),
         undescribed: (&mut undescribed).into(),
         floor_rate: rate(bare_flight),
+        library_rate: rate(link_flight),
         bridge_rate: rate(bridge_flight),
     })
 }

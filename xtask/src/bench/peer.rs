@@ -58,7 +58,7 @@ fn answer(request: &Arrived<'_>, out: &mut Outbox) {
         b"describe" if name == DESCRIBED.as_bytes() => (b"result", b"application/json", DESCRIPTION.as_bytes()),
         _ => (b"error", b"application/json", REFUSAL.as_bytes()),
     };
-    let user: [(&[u8], &[u8]); 3] = [(b"mr-v", b"2"), (b"mr-src", name), (b"mr-kind", kind)];
+    let user: [(&[u8], &[u8]); 3] = [(b"mr-v", b"3"), (b"mr-src", name), (b"mr-kind", kind)];
     out.publish(&Publish {
         topic: request.response_topic,
         correlation: request.correlation,

@@ -23,9 +23,11 @@ impl From<&mut Vec<Duration>> for Spread {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
     pub(super) floor: Spread,
+    pub(super) library: Spread,
     pub(super) described: Spread,
     pub(super) undescribed: Spread,
     pub(super) floor_rate: f64,
+    pub(super) library_rate: f64,
     pub(super) bridge_rate: f64,
 }
 
@@ -61,24 +63,32 @@ pub(super) struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "| what | floor | bridge | bridge / floor | each round |")?;
-        writeln!(out, "| --- | --- | --- | --- | --- |")?;
-        for (broker, rounds) in [("tuned", &self.tuned), ("stock", &self.stock)] {
-            let floor = |round: &Round| round.floor;
-            latency(out, &format!("{broker} broker, one call at a time, described peer"), rounds, |round| {
-                round.described
-            })?;
-            latency(out, &format!("{broker} broker, one call at a time, undescribed peer"), rounds, |round| {
-                round.undescribed
-            })?;
-            let (bare, bridge) =
-                (middle(rounds, |round| floor(round).p99), middle(rounds, |round| round.described.p99));
-            writeln!(
-                out,
-                "| {broker} broker, one call at a time, p99 | {bare:.0} µs | {bridge:.0} µs | {:.2} | |",
-                bridge / bare
-            )?;
+        writeln!(
+            out,
+            "| one call at a time, p50 | bare floor | library floor | bridge | over bare | over library | each round, over library |"
+        )?;
+        writeln!(out, "| --- | --- | --- | --- | --- | --- | --- |")?;
+        for (broker, rounds) in self.brokers() {
+            latency(out, &format!("{broker} broker, described peer"), rounds, |round| round.described)?;
+            latency(out, &format!("{broker} broker, undescribed peer"), rounds, |round| round.undescribed)?;
+        }
+        writeln!(out)?;
+        writeln!(
+            out,
+            "| {IN_FLIGHT} in flight, calls a second | bare floor | library floor | bridge | over bare | over library | each round, over bare |"
+        )?;
+        writeln!(out, "| --- | --- | --- | --- | --- | --- | --- |")?;
+        for (broker, rounds) in self.brokers() {
             throughput(out, broker, rounds)?;
+        }
+        writeln!(out)?;
+        writeln!(out, "| one call at a time, p99 | bare floor | library floor | bridge |")?;
+        writeln!(out, "| --- | --- | --- | --- |")?;
+        for (broker, rounds) in self.brokers() {
+            let p99 = |of: fn(&Round) -> Spread| middle(rounds, |round| of(round).p99);
+            let (bare, library, bridge) =
+                (p99(|round| round.floor), p99(|round| round.library), p99(|round| round.described));
+            writeln!(out, "| {broker} broker | {bare:.0} µs | {library:.0} µs | {bridge:.0} µs |")?;
         }
         writeln!(out)?;
         self.others(out)
@@ -86,6 +96,10 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    fn brokers(&self) -> [(&'static str, &[Round]); 2] {
+        [("tuned", &self.tuned), ("stock", &self.stock)]
+    }
+
     fn others(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "| what | median | all |")?;
         writeln!(out, "| --- | --- | --- |")?;
@@ -112,19 +126,37 @@ impl Report {
 }
 
 fn latency(out: &mut fmt::Formatter<'_>, what: &str, rounds: &[Round], of: impl Fn(&Round) -> Spread) -> fmt::Result {
-    let ratios: Vec<f64> = rounds.iter().map(|round| of(round).median / round.floor.median).collect();
-    let (floor, bridge) = (middle(rounds, |round| round.floor.median), middle(rounds, |round| of(round).median));
-    let (ratio, each) = (median(&ratios), list(&ratios, 2));
-    writeln!(out, "| {what} | {floor:.0} µs | {bridge:.0} µs | **{ratio:.2}** | {each} |")
+    let over = |floor: fn(&Round) -> Spread| -> Vec<f64> {
+        rounds.iter().map(|round| of(round).median / floor(round).median).collect()
+    };
+    let (bare, library) = (over(|round| round.floor), over(|round| round.library));
+    let p50 = |of: &dyn Fn(&Round) -> Spread| middle(rounds, |round| of(round).median);
+    writeln!(
+        out,
+        "| {what} | {:.0} µs | {:.0} µs | {:.0} µs | {:.2} | **{:.2}** | {} |",
+        p50(&|round| round.floor),
+        p50(&|round| round.library),
+        p50(&of),
+        median(&bare),
+        median(&library),
+        list(&library, 2)
+    )
 }
 
 fn throughput(out: &mut fmt::Formatter<'_>, broker: &str, rounds: &[Round]) -> fmt::Result {
-    let ratios: Vec<f64> = rounds.iter().map(|round| round.bridge_rate / round.floor_rate).collect();
-    let (floor, bridge) = (middle(rounds, |round| round.floor_rate), middle(rounds, |round| round.bridge_rate));
-    let (ratio, each) = (median(&ratios), list(&ratios, 2));
+    let over = |floor: fn(&Round) -> f64| -> Vec<f64> {
+        rounds.iter().map(|round| round.bridge_rate / floor(round)).collect()
+    };
+    let (bare, library) = (over(|round| round.floor_rate), over(|round| round.library_rate));
     writeln!(
         out,
-        "| {broker} broker, {IN_FLIGHT} in flight | {floor:.0} calls/s | {bridge:.0} calls/s | **{ratio:.2}** | {each} |"
+        "| {broker} broker | {:.0} | {:.0} | {:.0} | **{:.2}** | {:.2} | {} |",
+        middle(rounds, |round| round.floor_rate),
+        middle(rounds, |round| round.library_rate),
+        middle(rounds, |round| round.bridge_rate),
+        median(&bare),
+        median(&library),
+        list(&bare, 2)
     )
 }
 
