@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Plant, PlantError, Principal, Target, descriptions::is_fake, gate::Action, nearest};
+use super::{Plant, PlantError, Principal, Target, descriptions::is_fake, gate::Action, nearest, while_wanted};
 use crate::{
     contract::{
         ArgumentFault, Description, Effect, Method, Namespace, Semantics, TypeNode, Types, signature, validate,
@@ -76,14 +77,24 @@ struct Ready {
 }
 
 impl Plant {
-    /// Calls a method and gives what it returned.
-    pub async fn call(&self, principal: &Principal, request: CallRequest) -> Result<Called, PlantError> {
-        let (peer, _) = self.reach(&request.peer, request.wait).await?;
-        let description = self.description_if_any(&peer).await?;
+    /// Calls a method and gives what it returned. Once `stop` is cancelled nothing is sent any more; what has been sent is
+    /// still answered.
+    pub async fn call(
+        &self,
+        principal: &Principal,
+        request: CallRequest,
+        stop: &CancellationToken,
+    ) -> Result<Called, PlantError> {
         let timeout = request.timeout.unwrap_or(self.settings().call_timeout);
         let key = request.idempotency_key.clone();
-        let ready = check(peer, request, description.as_ref())?;
+        let ready = while_wanted(stop, self.ready(request)).await?;
         self.send(principal, ready, timeout, key).await
+    }
+
+    async fn ready(&self, request: CallRequest) -> Result<Ready, PlantError> {
+        let (peer, _) = self.reach(&request.peer, request.wait).await?;
+        let description = self.description_if_any(&peer).await?;
+        check(peer, request, description.as_ref())
     }
 
     /// Sends what was found and checked, if it is permitted. Every verb that can change a plant comes through here.

@@ -66,6 +66,8 @@ pub(super) struct Observation {
     peer: PeerName,
     namespace: String,
     subscription: Subscription,
+    /// Whether everything published since the last snapshot was heard.
+    whole: bool,
 }
 
 /// How observing can end.
@@ -84,6 +86,11 @@ impl Observation {
         }
     }
 
+    /// Whether nothing can have been missed since the last snapshot.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.whole
+    }
+
     /// The refusal of a component that accepted the subscription and said nothing.
     pub(super) fn no_snapshot(&self, patience: Duration) -> PlantError {
         let (peer, namespace) = (self.peer.clone(), self.namespace.clone());
@@ -95,11 +102,13 @@ impl Observation {
             match heard {
                 Heard::Event { args, at_ms, .. } => {
                     if let Some(snapshot) = Snapshot::parse(&self.peer, args, at_ms) {
+                        self.whole = true;
                         return Ok(snapshot);
                     }
                 }
                 Heard::Failed(error) => return Err(Ended::Refused(error)),
-                Heard::Attached | Heard::Interrupted | Heard::Missed(_) => {}
+                Heard::Interrupted | Heard::Missed(_) => self.whole = false,
+                Heard::Attached => {}
             }
         }
         Err(Ended::Gone)
@@ -151,7 +160,7 @@ impl Plant {
             idempotency_key: None,
             error,
         })?;
-        Ok(Observation { peer: peer.clone(), namespace: namespace.into(), subscription })
+        Ok(Observation { peer: peer.clone(), namespace: namespace.into(), subscription, whole: true })
     }
 
     /// The refusal, with the components the peer does have.
