@@ -67,7 +67,7 @@ pub struct Called {
 }
 
 /// What is to be called, once it was found and checked.
-struct Ready {
+pub(super) struct Ready {
     target: Target,
     args: Vec<Value>,
     semantics: Option<Semantics>,
@@ -98,7 +98,7 @@ impl Plant {
     }
 
     /// Sends what was found and checked, if it is permitted. Every verb that can change a plant comes through here.
-    async fn send(
+    pub(super) async fn send(
         &self,
         principal: &Principal,
         ready: Ready,
@@ -140,7 +140,11 @@ impl Plant {
 
 /// Finds what is to be called in the peer's description and checks the arguments against it. A peer that says nothing of
 /// itself is called unchecked, and that counts as operating it.
-fn check(peer: PeerName, request: CallRequest, description: Option<&Arc<Description>>) -> Result<Ready, PlantError> {
+pub(super) fn check(
+    peer: PeerName,
+    request: CallRequest,
+    description: Option<&Arc<Description>>,
+) -> Result<Ready, PlantError> {
     let target = Target { peer, namespace: request.namespace, method: request.method };
     let Some(description) = description else {
         let args = positional(&target, request.arguments, None)?;

@@ -66,6 +66,8 @@ pub(super) struct Observation {
     peer: PeerName,
     namespace: String,
     subscription: Subscription,
+    /// Whether the peer took the subscription.
+    attached: bool,
     /// Whether everything published since the last snapshot was heard.
     whole: bool,
 }
@@ -91,8 +93,11 @@ impl Observation {
         self.whole
     }
 
-    /// The refusal of a component that accepted the subscription and said nothing.
+    /// Why there is no snapshot: the component accepted the subscription and said nothing, or not even that.
     pub(super) fn no_snapshot(&self, patience: Duration) -> PlantError {
+        if !self.attached {
+            return self.failed(CallError::UnknownOutcome(Doubt::Timeout(patience)));
+        }
         let (peer, namespace) = (self.peer.clone(), self.namespace.clone());
         PlantError::NoSnapshot { peer, namespace, seconds: patience.as_secs() }
     }
@@ -108,7 +113,7 @@ impl Observation {
                 }
                 Heard::Failed(error) => return Err(Ended::Refused(error)),
                 Heard::Interrupted | Heard::Missed(_) => self.whole = false,
-                Heard::Attached => {}
+                Heard::Attached => self.attached = true,
             }
         }
         Err(Ended::Gone)
@@ -160,7 +165,7 @@ impl Plant {
             idempotency_key: None,
             error,
         })?;
-        Ok(Observation { peer: peer.clone(), namespace: namespace.into(), subscription, whole: true })
+        Ok(Observation { peer: peer.clone(), namespace: namespace.into(), subscription, attached: false, whole: true })
     }
 
     /// The refusal, with the components the peer does have.

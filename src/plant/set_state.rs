@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Arguments, CallRequest, Called, Plant, PlantError, Principal, Target,
-    call::find_namespace,
+    call::{Ready, check, find_namespace},
     read_state::{Observation, Snapshot},
     while_wanted,
 };
@@ -90,14 +90,15 @@ impl Plant {
         request: SetState,
         stop: &CancellationToken,
     ) -> Result<StateSet, PlantError> {
-        let Prepared { call, observation, before } = while_wanted(stop, self.prepare(&request)).await?;
+        let Prepared { ready, observation, before } = while_wanted(stop, self.prepare(&request)).await?;
         if let (Some(expect), Some(before)) = (&request.expect, &before)
             && !expect.holds(before, &request.path)
         {
             let value = path::lookup(&before.state, &request.path).cloned();
             return Ok(StateSet::Unmet { seen: Box::new(before.clone()), value });
         }
-        let called = Box::new(self.call(principal, call, stop).await?);
+        let timeout = request.timeout.unwrap_or(self.settings().call_timeout);
+        let called = Box::new(self.send(principal, ready, timeout, None).await?);
         let confirmation = match observation {
             Some(mut observation) if !request.verify.is_zero() => {
                 Some(confirm(&mut observation, before, &request, stop).await)
@@ -112,20 +113,22 @@ impl Plant {
         let (peer, _) = self.reach(&request.peer, request.wait).await?;
         let description = self.description(&peer, self.settings().call_timeout).await?;
         let namespace = find_namespace(&description, &peer, &request.namespace)?;
+        // Checked against the description the method was chosen from, whatever the peer announces meanwhile.
         let call = choose(&peer, &description, namespace, request)?;
+        let ready = check(peer.clone(), call, Some(&description))?;
         let watches = !request.verify.is_zero() || request.expect.is_some();
         let mut observation = if watches { Some(self.observe(&peer, &request.namespace)?) } else { None };
         let before = match &mut observation {
             Some(observation) => first(observation, request).await?,
             None => None,
         };
-        Ok(Prepared { call, observation, before })
+        Ok(Prepared { ready, observation, before })
     }
 }
 
 /// A change that only has to be called.
 struct Prepared {
-    call: CallRequest,
+    ready: Ready,
     observation: Option<Observation>,
     /// What the component held.
     before: Option<Snapshot>,

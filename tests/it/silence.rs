@@ -83,7 +83,7 @@ impl ByHand {
     /// A component `press` whose `force` is set by one method.
     fn describe_press(&mut self) {
         let force = json!({"kind": "object", "fields": {"force": {"type": {"kind": "number"}}}});
-        let method = json!({"name": "setForce", "params": [{"kind": "number"}], "sets": "force"});
+        let method = json!({"name": "setForce", "params": [{"kind": "number"}], "sets": "force", "semantics": "non-repeatable-command"});
         let component = json!({"state": force});
         self.describes = Some(json!({"name": "works", "namespaces": [
             {"name": "press", "methods": [method], "events": [], "component": component}
@@ -258,6 +258,18 @@ async fn a_component_that_says_nothing_is_told_apart() {
     assert_eq!(request.method, "off");
 }
 
+/// results.md 2: of a peer that did not even take the subscription it is not said that it did.
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_is_not_answered_is_a_read_without_an_answer() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    client.start("c", "read_state", json!({"peer": "works", "namespace": "press", "seconds": 2})).await;
+    hand.request().await;
+    let error = error_of(&mut client).await;
+    assert_eq!(error["code"], "deadline_exceeded", "{error}");
+    let (_, request) = hand.request().await;
+    assert_eq!(request.method, "off");
+}
+
 /// results.md 6: cancelling a look closes what it opened.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_look_leaves_nothing_behind() {
@@ -319,6 +331,28 @@ async fn a_look_that_fails_after_the_command_only_leaves_it_unconfirmed() {
         let told = &answer["result"]["structuredContent"];
         assert_eq!((&told["applied"], &told["confirmed"]), (&json!(true), &json!("unknown")), "{answer}");
     }
+}
+
+/// tools.md, set_state: only the contract knows which method sets what, so a change never goes out unchecked, not even
+/// when the peer has announced another surface meanwhile and does not say which.
+#[tokio::test(start_paused = true)]
+async fn a_change_is_never_sent_unchecked() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    hand.describe_press();
+    client.start("s", "set_state", set_to(7, 1)).await;
+    let (_, on) = hand.request().await;
+    hand.describes = None;
+    hand.tell(LinkEvent::Online { peer: name("works"), shape: Some("another".into()) }).await;
+    hand.publish(1, 5).await;
+    hand.answer(&on, Answer::Value(Some("ok".into()))).await;
+    let set = loop {
+        let (_, request) = hand.request().await;
+        if request.method != "on" {
+            break request;
+        }
+    };
+    assert_eq!(set.method, "setForce");
+    assert!(set.idempotency_key.is_some(), "it was not taken for what it is declared to be");
 }
 
 /// tools.md, set_state: what the plant held before proves nothing once something may have been missed.
