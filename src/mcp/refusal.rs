@@ -21,13 +21,15 @@ impl From<PlantError> for ToolError {
     fn from(error: PlantError) -> Self {
         let message = error.to_string();
         match error {
-            PlantError::BadArgument { argument, expected, problem } => {
-                Self::new(ErrorCode::BadArgument, problem).argument(argument).expected(expected)
-            }
+            PlantError::BadArgument { argument, expected, problem } => Self::new(ErrorCode::BadArgument, problem)
+                .argument(argument)
+                .expected(expected)
+                .outcome(Outcome::NotRun),
             PlantError::NetworkUnavailable { links } => unavailable(&links, message),
             PlantError::UnknownPeer { alternatives, .. } => unknown_peer(alternatives, message),
             PlantError::Undescribed { peer, .. } => Self::new(ErrorCode::PeerUndescribed, message)
-                .fix(format!("call_method works without a description; ask whoever runs {peer} what it serves")),
+                .fix(format!("call_method works without a description; ask whoever runs {peer} what it serves"))
+                .outcome(Outcome::NotRun),
             PlantError::UnknownNamespace { peer, alternatives, .. } => Self::new(ErrorCode::UnknownNamespace, message)
                 .alternatives(alternatives)
                 .fix(describe_peer(peer.as_str()))
@@ -59,6 +61,7 @@ impl From<PlantError> for ToolError {
             PlantError::AmbiguousSetter { methods: (first, second), .. } => {
                 Self::new(ErrorCode::AmbiguousSetter, message).alternatives([first, second]).outcome(Outcome::NotRun)
             }
+            PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
             PlantError::Call { target, observes, idempotency_key, error, .. } => {
                 let error = call_failed(&target, observes, error);
                 match idempotency_key {
