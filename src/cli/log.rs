@@ -4,8 +4,9 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::{filter::Targets, fmt, prelude::*};
 
-/// What is logged unless RUST_LOG says otherwise. The SDK writes payloads, so it is heard only when it fails.
-const DEFAULT: &str = "warn,plantbridge=info,rmcp=error,mqtt5=error";
+/// What is logged unless RUST_LOG says otherwise. The SDK and the MQTT client write payloads, so they are heard
+/// only when they fail.
+const DEFAULT: &str = "warn,plantbridge=info,rmcp=error,rumqttc=error,mqtt5=error";
 
 /// Starts logging.
 pub(super) fn init() {

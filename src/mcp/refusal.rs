@@ -62,8 +62,8 @@ impl From<PlantError> for ToolError {
                 Self::new(ErrorCode::AmbiguousSetter, message).alternatives([first, second]).outcome(Outcome::NotRun)
             }
             PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
-            PlantError::Call { target, observes, idempotency_key, error, .. } => {
-                let error = call_failed(&target, observes, error);
+            PlantError::Call { target, checked, observes, idempotency_key, error } => {
+                let error = call_failed(&target, checked, observes, error);
                 match idempotency_key {
                     Some(key) if error.code() == ErrorCode::UnknownOutcome => error.detail("idempotency_key", key),
                     Some(_) | None => error,
@@ -119,8 +119,12 @@ fn word(kind: DownKind) -> &'static str {
 
 /// A call that ended badly. What it may have changed decides between a read that was not answered and a command whose
 /// outcome is unknown.
-fn call_failed(target: &Target, observes: bool, error: CallError) -> ToolError {
-    let certainty = error.certainty();
+fn call_failed(target: &Target, checked: bool, observes: bool, error: CallError) -> ToolError {
+    let certainty = match &error {
+        // What fitted the peer's own description and is refused all the same may be the result, and then the method ran.
+        CallError::Refused(remote) if checked && remote.code == "InvalidParams" => Certainty::MayHaveRun,
+        error => error.certainty(),
+    };
     let message = format!("{target} failed: {error}");
     match error {
         CallError::NotSent(why) => not_sent(&why, message),

@@ -132,7 +132,7 @@ impl Plant {
             }),
             Err(error) => {
                 let observes = effect == Effect::Observe;
-                Err(PlantError::Call { target, semantics, observes, idempotency_key, error })
+                Err(PlantError::Call { target, checked, observes, idempotency_key, error })
             }
         }
     }

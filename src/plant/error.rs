@@ -1,7 +1,7 @@
 //! Why a verb did not do what it was asked. Each variant holds what the reader needs to do better.
 
 use crate::{
-    contract::{Effect, Semantics},
+    contract::Effect,
     node::{CallError, LinkState},
     wire::PeerName,
 };
@@ -140,8 +140,8 @@ pub enum PlantError {
     Call {
         /// What was called.
         target: Target,
-        /// What is declared about a repeat.
-        semantics: Option<Semantics>,
+        /// Whether the arguments fitted what the peer declares before they left.
+        checked: bool,
         /// Whether the peer declares that it changes nothing.
         observes: bool,
         /// The idempotency key it carried.

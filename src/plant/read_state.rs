@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{Plant, PlantError, Target, call::find_namespace};
 use crate::{
-    contract::Semantics,
     node::{CallError, Doubt, Heard, SNAPSHOT, Stream, Subscription},
     wire::{Map, PeerName, Value},
 };
@@ -52,8 +51,8 @@ impl Snapshot {
     /// Reads the body of a snapshot. What lacks a member, or has one of another kind, is no snapshot.
     fn parse(peer: &PeerName, args: Vec<Value>, received_ms: i64) -> Option<Self> {
         let Some(Value::Map(mut body)) = args.into_iter().next() else { return None };
-        let epoch = body.get("epoch")?.as_str()?.to_owned();
-        let revision = body.get("revision")?.as_i64()?;
+        let epoch = body.get("epoch")?.as_str().filter(|epoch| !epoch.is_empty())?.to_owned();
+        let revision = body.get("revision")?.as_i64().filter(|revision| *revision >= 0)?;
         let part = |body: &mut Map, name: &str| body.remove(name).filter(|part| part.as_map().is_some());
         let (props, state) = (part(&mut body, "props")?, part(&mut body, "state")?);
         let authority = body.remove("authority");
@@ -133,8 +132,7 @@ impl Observation {
 
     fn failed(&self, error: CallError) -> PlantError {
         let target = Target { peer: self.peer.clone(), namespace: self.namespace.clone(), method: "on".into() };
-        let semantics = Some(Semantics::Query);
-        PlantError::Call { target, semantics, observes: true, idempotency_key: None, error }
+        PlantError::Call { target, checked: false, observes: true, idempotency_key: None, error }
     }
 }
 
@@ -160,7 +158,7 @@ impl Plant {
         let target = || Target { peer: peer.clone(), namespace: namespace.into(), method: "on".into() };
         let subscription = self.node().subscribe(stream).map_err(|error| PlantError::Call {
             target: target(),
-            semantics: Some(Semantics::Query),
+            checked: false,
             observes: true,
             idempotency_key: None,
             error,

@@ -468,3 +468,33 @@ async fn a_search_among_silent_peers_is_bounded() {
     assert!(started.elapsed().as_secs() <= 31, "{:?}", started.elapsed());
     taking.abort();
 }
+
+/// semantics.md 1.5: `InvalidParams` may also be a result check, after the method ran. Of arguments that fitted what the
+/// peer declares, it is not said that nothing ran.
+#[tokio::test(start_paused = true)]
+async fn invalid_params_after_a_check_of_ours_concludes_nothing() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    client.start("c", "call_method", press()).await;
+    let (_, request) = hand.request().await;
+    hand.answer(&request, refusal("InvalidParams", "expected at least 1 argument, got 0")).await;
+    assert_eq!(error_of(&mut client).await["outcome"], "not_run", "nothing was checked here");
+    let (plant, works, _node) = crate::plant::joined(false, None);
+    let mut client = Client::over(plant, tools::all(), &Setup::default());
+    client.initialize("2025-06-18").await;
+    let odd = json!({"peer": "works", "namespace": "scale", "method": "refuse", "args": ["InvalidParams"]});
+    let error = client.call("call_method", odd).await["structuredContent"]["error"].take();
+    assert_eq!((&error["code"], &error["outcome"]), (&json!("peer_refused"), &json!("unknown")), "{error}");
+    assert_eq!(works.ran.lock().unwrap().len(), 1);
+}
+
+/// results.md 2: what is refused before it begins certainly did not run.
+#[tokio::test(start_paused = true)]
+async fn a_changing_call_with_wrong_arguments_says_that_nothing_ran() {
+    let (mut client, _hand) = ByHand::joined().await;
+    for (tool, arguments) in [("call_method", json!({"peer": 5})), ("set_state", json!({}))] {
+        let error = client.call(tool, arguments).await["structuredContent"]["error"].take();
+        assert_eq!((&error["code"], &error["outcome"]), (&json!("bad_argument"), &json!("not_run")), "{error}");
+    }
+    let error = client.call("read_state", json!({})).await["structuredContent"]["error"].take();
+    assert_eq!(error["outcome"], json!(null), "a look changes nothing");
+}
