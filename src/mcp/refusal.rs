@@ -48,6 +48,16 @@ impl From<PlantError> for ToolError {
                 .detail("method", target.to_string())
                 .detail("effect", effect.as_str())
                 .outcome(Outcome::NotRun),
+            PlantError::NotALook { target, effect } => Self::new(ErrorCode::ReadOnly, message)
+                .cause("this tool only looks")
+                .fix("call_method calls it, if that is wanted")
+                .detail("method", target.to_string())
+                .detail("effect", effect.as_str())
+                .outcome(Outcome::NotRun),
+            PlantError::OddAnswer { target, changes: true, .. } => unknown_outcome(&target, message),
+            PlantError::OddAnswer { changes: false, .. } => Self::new(ErrorCode::PeerRefused, message)
+                .cause("the peer answered, and what it said is not what a store says")
+                .fix("call_method shows the answer as it is"),
             PlantError::NotAComponent { alternatives, .. } => {
                 Self::new(ErrorCode::NotAComponent, message).alternatives(alternatives)
             }
