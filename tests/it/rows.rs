@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use plantbridge::{
-    link::Outbound,
-    wire::{Message, Request, Value, frame::Answer, json::from_json, json::to_json},
+    link::{LinkEvent, Outbound},
+    wire::{Message, PeerName, Request, Value, frame::Answer, json::from_json, json::to_json},
 };
 use serde_json::{Value as Json, json};
 
@@ -494,4 +494,62 @@ async fn list_rows_reads_the_maps_of_a_component() {
     assert_eq!((&told["rows"], &told["total"]), (&json!([]), &json!(100_000)));
     let told = good(&mut client, "list_rows", ask(json!({"resource": ["state", "tgas"]}))).await;
     assert!(told["note"].as_str().unwrap().contains("does not have"), "{told}");
+}
+
+/// A store that says nothing of itself is asked under the name that was given, unchecked; a read that it does not answer is
+/// late and not in doubt, and a bridge that may only look does not ask it.
+#[tokio::test(start_paused = true)]
+async fn a_store_without_a_description_is_asked_as_it_was_named() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    let mut arguments = at(json!({"id": "1", "timeout_ms": 200}));
+    arguments["namespace"] = json!("sql");
+    client.start("c", "read_row", arguments).await;
+    let (_, request) = hand.request().await;
+    assert_eq!(written(&request), json!(["sql", "getOne", ["pupils", "1"]]));
+    assert_eq!(error_of(&mut client).await["code"], "deadline_exceeded");
+    client.start("c", "write_row", at(json!({"verb": "create", "row": {"name": "x"}}))).await;
+    let (_, request) = hand.request().await;
+    assert!(request.idempotency_key.is_some());
+    answers(&hand, &request, json!({"status": "ok", "id": "4", "stamp": "s"})).await;
+    let told = client.read().await["result"]["structuredContent"].take();
+    assert_eq!((&told["id"], &told["stamp"], &told["verb"]), (&json!("4"), &json!("s"), &json!("create")));
+}
+
+/// A store that goes offline and returns while a verb waits: what it answers counts, and nothing is sent twice.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_leaves_and_returns_in_the_middle() {
+    let works = PeerName::configured("works").unwrap();
+    for (tool, more, answer) in [
+        ("list_writable", json!({}), json!([])),
+        ("read_row", json!({"resource": "pupils", "id": 1}), json!({"status": "missing"})),
+        ("list_rows", json!({"resource": "pupils"}), json!({"ids": [], "data": []})),
+        ("write_row", json!({"resource": "pupils", "verb": "create", "row": {}}), json!({"status": "ok", "id": "1"})),
+    ] {
+        let (mut client, mut hand) = ByHand::joined().await;
+        let mut arguments = more;
+        (arguments["peer"], arguments["namespace"]) = (json!("works"), json!("sql.write"));
+        client.start("c", tool, arguments).await;
+        let request = asked(&mut hand).await;
+        hand.tell(LinkEvent::Offline(works.clone())).await;
+        hand.tell(LinkEvent::Online { peer: works.clone(), shape: None }).await;
+        answers(&hand, &request, answer).await;
+        let told = client.read().await;
+        assert_eq!(told["result"]["isError"], Json::Null, "{tool}: {told}");
+        assert!(none_for_the_store(&mut hand), "{tool}");
+    }
+}
+
+/// Semantics 9.2: a store may not do what its list does not hold; an absent list entry is a refusal of the store.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_a_store_points_to_what_may_be_written() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    let arguments =
+        json!({"peer": "works", "namespace": "sql", "resource": "courses", "verb": "create", "row": {"a": 1}});
+    client.start("c", "write_row", arguments).await;
+    let request = asked(&mut hand).await;
+    let sentence = "courses is not writable on this node - it accepts writes to pupils";
+    hand.answer(&request, refusal("Exception", sentence)).await;
+    let error = error_of(&mut client).await;
+    assert_eq!((&error["code"], &error["retryable"]), (&json!("peer_refused"), &json!(false)));
+    assert_eq!(error["fix"], "list_writable {\"peer\":\"works\",\"namespace\":\"sql\"} shows what may be written here");
 }

@@ -46,7 +46,7 @@ impl ByHand {
     }
 
     /// The next request, taken off the link as a link takes it; `msgrpc.describe` is refused, as a minimal device would.
-    async fn request(&mut self) -> (u64, Request) {
+    pub(crate) async fn request(&mut self) -> (u64, Request) {
         loop {
             let Some(Outbound::Frame { id, frame, claim }) = self.asked.recv().await else { continue };
             let Message::Request(request) = frame.message else { continue };
