@@ -1,7 +1,7 @@
 //! The work orders of the packaging line, pure: rows that somebody else may change as well, so that a change needs the
 //! stamp its row was read under. A new order is open and dated by the store, whatever is sent.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::news::News;
 use crate::{
@@ -15,6 +15,8 @@ use crate::{
 pub(crate) struct Orders {
     rows: BTreeMap<i64, Map>,
     next: i64,
+    /// How much later than it could the write half answers, in milliseconds.
+    delay_ms: i64,
     news: News,
 }
 
@@ -53,13 +55,13 @@ const FIRST_MADE_MS: i64 = 1_785_585_600_000;
 impl Orders {
     /// Three orders, of which two are open.
     pub(crate) fn new() -> Self {
-        let mut orders = Self { rows: BTreeMap::new(), next: 1001, news: News::default() };
+        let mut orders = Self { rows: BTreeMap::new(), next: 1001, delay_ms: 0, news: News::default() };
         for (product, quantity, status) in [("rye", 200, "open"), ("spelt", 120, "done"), ("wheat", 80, "open")] {
             let mut row = Map::new();
             row.insert("product", product);
             row.insert("quantity", quantity);
             row.insert("status", status);
-            orders.add(row, FIRST_MADE_MS);
+            orders.add(&row, FIRST_MADE_MS);
         }
         orders
     }
@@ -69,7 +71,23 @@ impl Orders {
         let rows = self.rows.iter().map(|(number, row)| (number.to_string(), row.clone().into()));
         let mut state = Map::new();
         state.insert(ORDERS, rows.collect::<Map>());
+        state.insert("delayMs", self.delay_ms);
         state
+    }
+
+    /// Has the write half answer late, as a busy store does: what it was asked for is done at once all the same.
+    pub(crate) fn set_delay(&mut self, ms: i64) -> i64 {
+        let ms = ms.clamp(0, 60_000);
+        if ms != self.delay_ms {
+            self.delay_ms = ms;
+            self.news.changed();
+        }
+        ms
+    }
+
+    /// How late the write half answers.
+    pub(crate) fn delay(&self) -> Duration {
+        Duration::from_millis(self.delay_ms.unsigned_abs())
     }
 
     /// The line takes an order up, as whoever stands there has it do. Gives its status.
@@ -130,7 +148,7 @@ impl Orders {
         if self.rows.len() >= ROOM {
             return refuse(format!("the board has room for {ROOM} orders, and they are there"));
         }
-        let id: Value = self.add(fields.clone(), now_ms).to_string().into();
+        let id: Value = self.add(fields, now_ms).to_string().into();
         let mut answer = status("ok");
         if let Some(row) = self.rows.get(&number(&id)?) {
             answer.insert("stamp", stamp_of(&id, row));
@@ -173,7 +191,7 @@ impl Orders {
     }
 
     /// Puts an order on the board as the store completes it. Gives its number.
-    fn add(&mut self, fields: Map, now_ms: i64) -> i64 {
+    fn add(&mut self, fields: &Map, now_ms: i64) -> i64 {
         let number = self.next;
         self.next = number.saturating_add(1);
         let mut row = Map::new();
@@ -285,7 +303,7 @@ mod tests {
         answer.map(|answer| to_json(&answer).unwrap()).map_err(|failure| failure.message)
     }
 
-    fn read(orders: &mut Orders, id: Json) -> Json {
+    fn read(orders: &mut Orders, id: &Json) -> Json {
         call(orders, "getOne", json!(["orders", id])).unwrap()
     }
 
@@ -293,7 +311,7 @@ mod tests {
     #[test]
     fn a_change_needs_the_stamp_of_the_row_as_it_is() {
         let mut orders = Orders::new();
-        let first = read(&mut orders, json!("1001"))["stamp"].clone();
+        let first = read(&mut orders, &json!("1001"))["stamp"].clone();
         let update = |id: Json, quantity: i64, stamp: &Json| json!(["orders", id, {"quantity": quantity}, stamp]);
         let done = call(&mut orders, "update", update(json!("1001"), 150, &first)).unwrap();
         assert_eq!((&done["status"], &done["id"]), (&json!("ok"), &json!("1001")));
@@ -302,12 +320,12 @@ mod tests {
         assert_eq!((stale, orders.take_news()), (json!({"status": "conflict"}), None));
         call(&mut orders, "update", update(json!("1001"), 170, &done["stamp"])).unwrap();
         orders.start(1001).unwrap();
-        let row = read(&mut orders, json!(1001));
+        let row = read(&mut orders, &json!(1001));
         assert_eq!((&row["row"]["quantity"], &row["row"]["status"]), (&json!(170), &json!("started")));
         let gone = json!(["orders", 1001, row["stamp"]]);
         assert_eq!(call(&mut orders, "delete", gone.clone()).unwrap(), json!({"status": "ok", "id": 1001}));
         assert_eq!(call(&mut orders, "delete", gone).unwrap(), json!({"status": "missing"}));
-        assert_eq!(read(&mut orders, json!("1001")), json!({"status": "missing"}));
+        assert_eq!(read(&mut orders, &json!("1001")), json!({"status": "missing"}));
     }
 
     /// Semantics 9.2: `2`, `"2"` and `"02"` name one row and have three stamps.
@@ -315,7 +333,7 @@ mod tests {
     fn a_stamp_belongs_to_the_id_as_it_is_spelled() {
         let mut orders = Orders::new();
         let ids = [json!(1003), json!("1003"), json!("01003")];
-        let stamps = ids.clone().map(|id| read(&mut orders, id)["stamp"].clone());
+        let stamps = ids.clone().map(|id| read(&mut orders, &id)["stamp"].clone());
         for (id, own) in ids.iter().zip(&stamps) {
             for stamp in stamps.iter().filter(|stamp| *stamp != own) {
                 let delete = json!(["orders", id, stamp]);
@@ -330,7 +348,7 @@ mod tests {
         let mut orders = Orders::new();
         let made = call(&mut orders, "create", json!(["orders", {"product": "rye", "quantity": 5}])).unwrap();
         assert_eq!((&made["status"], &made["id"]), (&json!("ok"), &json!("1004")));
-        let row = read(&mut orders, json!("1004"));
+        let row = read(&mut orders, &json!("1004"));
         assert_eq!(row["stamp"], made["stamp"]);
         assert_eq!(
             (&row["row"]["status"], &row["row"]["created"]),

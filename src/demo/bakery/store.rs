@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use tokio::sync::Mutex;
@@ -41,13 +41,14 @@ impl OrderService {
     }
 
     fn transition(orders: &mut Orders, call: &Incoming) -> Result<Option<Value>, Failure> {
+        let number = || {
+            let number = call.args.first().and_then(Value::as_i64);
+            number.ok_or_else(|| Failure::coded("InvalidParams", "argument 0: expected an integer"))
+        };
         match (call.namespace.as_str(), call.method.as_str()) {
             (WRITE, method) => orders.call(method, &call.args, now_ms()).map(Some),
-            (READ, "start") => {
-                let number = call.args.first().and_then(Value::as_i64);
-                let number = number.ok_or_else(|| Failure::coded("InvalidParams", "an order has a number"))?;
-                orders.start(number).map(|status| Some(status.into()))
-            }
+            (READ, "start") => orders.start(number()?).map(|status| Some(status.into())),
+            (READ, "setDelay") => Ok(Some(orders.set_delay(number()?).into())),
             _ => Err(unknown(call)),
         }
     }
@@ -61,6 +62,9 @@ impl Service for OrderService {
             let result = Self::transition(&mut orders, &call);
             let news = (orders.take_news(), Vec::new());
             tell(&node, READ, news).await;
+            let delay = if call.namespace == WRITE { orders.delay() } else { Duration::ZERO };
+            drop(orders);
+            tokio::time::sleep(delay).await;
             result
         })
     }

@@ -231,6 +231,20 @@ async fn what_is_written_in_one_half_is_read_in_the_other() {
     caller.ended().await;
 }
 
+/// A late store is what an unknown outcome is made of: nothing was answered, and the row is there.
+#[tokio::test(start_paused = true)]
+async fn a_late_store_has_written_what_it_did_not_answer() {
+    let caller = Caller::packaging().await;
+    assert_eq!(caller.call("workOrders", "setDelay", vec![9000.into()]).await, Ok(Value::Int(9000)));
+    let row = json::from_json(serde_json::json!({"product": "rye", "quantity": 7}));
+    let made = caller.call("workOrders.write", "create", vec!["orders".into(), row]).await;
+    assert!(matches!(made, Err(CallError::UnknownOutcome(_))), "{made:?}");
+    let resource = Value::Array(vec!["state".into(), "orders".into()]);
+    let page = caller.call("workOrders", "$data", vec!["getList".into(), resource]).await.unwrap();
+    assert_eq!(page.get("total"), Some(&4.into()));
+    caller.ended().await;
+}
+
 /// Every namespace says of itself what its contract says; the shared capability is the parent of both machines.
 #[tokio::test(start_paused = true)]
 async fn the_description_holds_everything_that_is_declared() {
