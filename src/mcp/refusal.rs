@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{ErrorCode, NextCall, Outcome, ToolError};
 use crate::{
+    contract::Effect,
     link::DownKind,
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
     plant::{PlantError, Target},
@@ -21,13 +22,15 @@ impl From<PlantError> for ToolError {
     fn from(error: PlantError) -> Self {
         let message = error.to_string();
         match error {
-            PlantError::BadArgument { argument, expected, problem } => {
-                Self::new(ErrorCode::BadArgument, problem).argument(argument).expected(expected)
-            }
+            PlantError::BadArgument { argument, expected, problem } => Self::new(ErrorCode::BadArgument, problem)
+                .argument(argument)
+                .expected(expected)
+                .outcome(Outcome::NotRun),
             PlantError::NetworkUnavailable { links } => unavailable(&links, message),
             PlantError::UnknownPeer { alternatives, .. } => unknown_peer(alternatives, message),
             PlantError::Undescribed { peer, .. } => Self::new(ErrorCode::PeerUndescribed, message)
-                .fix(format!("call_method works without a description; ask whoever runs {peer} what it serves")),
+                .fix(format!("call_method works without a description; ask whoever runs {peer} what it serves"))
+                .outcome(Outcome::NotRun),
             PlantError::UnknownNamespace { peer, alternatives, .. } => Self::new(ErrorCode::UnknownNamespace, message)
                 .alternatives(alternatives)
                 .fix(describe_peer(peer.as_str()))
@@ -44,20 +47,11 @@ impl From<PlantError> for ToolError {
                     .detail("signature", signature)
                     .outcome(Outcome::NotRun)
             }
-            PlantError::ReadOnly { target, effect } => Self::new(ErrorCode::ReadOnly, message)
-                .detail("method", target.to_string())
-                .detail("effect", effect.as_str())
-                .outcome(Outcome::NotRun),
-            PlantError::NotALook { target, effect } => Self::new(ErrorCode::ReadOnly, message)
+            PlantError::ReadOnly { target, effect } => read_only(&target, effect, message),
+            PlantError::NotALook { target, effect } => read_only(&target, effect, message)
                 .cause("this tool only looks")
-                .fix("call_method calls it, if that is wanted")
-                .detail("method", target.to_string())
-                .detail("effect", effect.as_str())
-                .outcome(Outcome::NotRun),
-            PlantError::OddAnswer { target, changes: true, .. } => unknown_outcome(&target, message),
-            PlantError::OddAnswer { changes: false, .. } => Self::new(ErrorCode::PeerRefused, message)
-                .cause("the peer answered, and what it said is not what a store says")
-                .fix("call_method shows the answer as it is"),
+                .fix("call_method calls it, if that is wanted"),
+            PlantError::OddAnswer { target, changes, .. } => odd_answer(&target, changes, message),
             PlantError::NotAComponent { alternatives, .. } => {
                 Self::new(ErrorCode::NotAComponent, message).alternatives(alternatives)
             }
@@ -69,6 +63,7 @@ impl From<PlantError> for ToolError {
             PlantError::AmbiguousSetter { methods: (first, second), .. } => {
                 Self::new(ErrorCode::AmbiguousSetter, message).alternatives([first, second]).outcome(Outcome::NotRun)
             }
+            PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
             PlantError::Call { target, observes, idempotency_key, error, .. } => {
                 let error = call_failed(&target, observes, error);
                 match idempotency_key {
@@ -78,6 +73,23 @@ impl From<PlantError> for ToolError {
             }
         }
     }
+}
+
+fn read_only(target: &Target, effect: Effect, message: String) -> ToolError {
+    ToolError::new(ErrorCode::ReadOnly, message)
+        .detail("method", target.to_string())
+        .detail("effect", effect.as_str())
+        .outcome(Outcome::NotRun)
+}
+
+/// What came back says nothing: of a read, that is all; of a change, it is in doubt.
+fn odd_answer(target: &Target, changes: bool, message: String) -> ToolError {
+    if changes {
+        return unknown_outcome(target, message);
+    }
+    ToolError::new(ErrorCode::PeerRefused, message)
+        .cause("the peer answered, and what it said is not what a store says")
+        .fix("call_method shows the answer as it is")
 }
 
 fn describe_peer(peer: &str) -> String {

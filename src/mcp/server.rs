@@ -193,7 +193,8 @@ impl ServerHandler for Session {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let answer = match self.call(request, context).await {
+        // Boxed: the SDK moves the future of a request about several times before it runs.
+        let answer = match Box::pin(self.call(request, context)).await {
             Ok(value) => result::success(value),
             Err(error) => result::failure(&error),
         };

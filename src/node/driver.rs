@@ -29,35 +29,22 @@ use crate::{
 
 /// How many commands may wait for the driver.
 pub(super) const COMMAND_QUEUE: usize = 1024;
+/// How many updates of a ticket wait for whoever follows it.
+const TICKET_QUEUE: usize = 64;
 /// How many inputs are fed before outputs are drained: a full house is served in batches, a lone call at once.
 const TURN: usize = 256;
 
 /// What the handle asks for.
 #[derive(Debug)]
 pub(super) enum Command {
-    Call {
-        id: CallId,
-        call: Call,
-        correlation: Correlation,
-        answer: oneshot::Sender<Result<Answered, CallError>>,
-        tickets: mpsc::Sender<TicketUpdate>,
-    },
-    Subscribe {
-        id: SubscriptionId,
-        stream: Stream,
-        deliveries: mpsc::Sender<Heard>,
-        missed: Arc<AtomicU64>,
-    },
-    Emit {
-        namespace: String,
-        event: String,
-        args: Vec<Value>,
-    },
-    Commit {
-        namespace: String,
-        change: Commit,
-    },
+    Call { id: CallId, call: Call, correlation: Correlation, answer: Caller },
+    Subscribe { id: SubscriptionId, stream: Stream, deliveries: mpsc::Sender<Heard>, missed: Arc<AtomicU64> },
+    Emit { namespace: String, event: String, args: Vec<Value> },
+    Commit { namespace: String, change: Commit },
 }
+
+/// Where the answer of a call goes, and with the receipt of a deferred method what becomes of its ticket.
+pub(super) type Caller = oneshot::Sender<Result<(Answered, Option<mpsc::Receiver<TicketUpdate>>), CallError>>;
 
 /// What the handle gives back. Unbounded in form only: each call and each subscription releases at most once.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +120,7 @@ struct Driver {
     releases: mpsc::UnboundedReceiver<Release>,
     network: watch::Sender<Arc<Network>>,
     network_changed: bool,
-    calls: HashMap<CallId, oneshot::Sender<Result<Answered, CallError>>>,
+    calls: HashMap<CallId, Caller>,
     tickets: HashMap<CallId, mpsc::Sender<TicketUpdate>>,
     listeners: HashMap<SubscriptionId, Listener>,
     runs: JoinSet<Result<Option<Value>, Failure>>,
@@ -251,9 +238,8 @@ impl Driver {
             // The release of a caller or listener that is gone may have overtaken the command: nothing would end it.
             Command::Call { answer, .. } if answer.is_closed() => {}
             Command::Subscribe { deliveries, .. } if deliveries.is_closed() => {}
-            Command::Call { id, call, correlation, answer, tickets } => {
+            Command::Call { id, call, correlation, answer } => {
                 self.calls.insert(id, answer);
-                self.tickets.insert(id, tickets);
                 self.state.call(id, call, correlation, now);
             }
             Command::Subscribe { id, stream, deliveries, missed } => {
@@ -319,15 +305,7 @@ impl Driver {
 
     fn event(&mut self, event: NodeEvent) {
         match event {
-            NodeEvent::Resolved(id, outcome) => {
-                if outcome.as_ref().map_or(true, |answered| answered.ticket_expires_ms.is_none()) {
-                    self.tickets.remove(&id);
-                }
-                if let Some(answer) = self.calls.remove(&id) {
-                    // Nobody waits any more: the answer is late, not lost.
-                    let _ = answer.send(outcome);
-                }
-            }
+            NodeEvent::Resolved(id, outcome) => self.resolved(id, outcome),
             NodeEvent::Ticket(id, update) => self.ticket(id, update),
             NodeEvent::Delivery(id, delivery) => {
                 if let Some(listener) = self.listeners.get(&id) {
@@ -338,6 +316,21 @@ impl Driver {
             NodeEvent::NetworkChanged => self.network_changed = true,
             NodeEvent::Note(note) => log::note(&note),
         }
+    }
+
+    fn resolved(&mut self, id: CallId, outcome: Result<Answered, CallError>) {
+        let Some(caller) = self.calls.remove(&id) else { return };
+        let told = outcome.map(|answered| {
+            // Few calls are deferred, and a channel is large.
+            let updates = answered.ticket_expires_ms.map(|_| {
+                let (sender, updates) = mpsc::channel(TICKET_QUEUE);
+                self.tickets.insert(id, sender);
+                updates
+            });
+            (answered, updates)
+        });
+        // Nobody waits any more: the answer is late, not lost.
+        let _ = caller.send(told);
     }
 
     fn ticket(&mut self, id: CallId, update: TicketUpdate) {

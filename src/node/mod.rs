@@ -193,8 +193,6 @@ impl Drop for Waiting<'_> {
 
 /// How many deliveries wait for a listener before they fall off.
 const LISTENER_QUEUE: usize = 1024;
-/// How many updates of a ticket wait for whoever follows it.
-const TICKET_QUEUE: usize = 64;
 
 impl Node {
     /// Starts the driver over these links. The second value ends when the node has left.
@@ -225,15 +223,14 @@ impl Node {
         let id = CallId(self.next_id());
         let correlation = Uuid::new_v4().hyphenated().to_string();
         let (answer, answered) = oneshot::channel();
-        let (tickets, updates) = mpsc::channel(TICKET_QUEUE);
-        let ticket = correlation.clone();
-        let command = Command::Call { id, call, correlation: correlation.into(), answer, tickets };
+        let command = Command::Call { id, call, correlation: correlation.clone().into(), answer };
         self.shared.commands.try_send(command).map_err(|error| not_taken(&error))?;
         let mut waiting = Waiting { id, shared: &self.shared, armed: true };
         let outcome = answered.await;
         waiting.armed = false;
-        let answer = outcome.unwrap_or(Err(CallError::UnknownOutcome(Doubt::Closing)))?;
-        let ticket = answer.ticket_expires_ms.map(|expires_ms| TicketHandle { id: ticket, expires_ms, updates });
+        let (answer, updates) = outcome.unwrap_or(Err(CallError::UnknownOutcome(Doubt::Closing)))?;
+        let ticket = answer.ticket_expires_ms.zip(updates);
+        let ticket = ticket.map(|(expires_ms, updates)| TicketHandle { id: correlation, expires_ms, updates });
         Ok(Answer { value: answer.value, ticket })
     }
 

@@ -9,10 +9,10 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{PeerKind, Plant, PlantError};
+use super::{PeerKind, Plant, PlantError, Target};
 use crate::{
-    contract::Description,
-    node::{Call, CallError},
+    contract::{Description, Semantics},
+    node::{Call, CallError, Doubt, NotSent},
     wire::{PeerName, Value},
 };
 
@@ -152,7 +152,15 @@ impl Plant {
         };
         let value = match self.node().call(call).await {
             Ok(answer) => answer.value.unwrap_or(Value::Null),
-            Err(CallError::NotSent(_)) => return Err(super::unavailable(&self.node().network())),
+            // That the link is down says nothing about the peer, and is not remembered as if it did.
+            Err(CallError::NotSent(NotSent::LinkDown) | CallError::UnknownOutcome(Doubt::LinkLost(_))) => {
+                return Err(super::unavailable(&self.node().network()));
+            }
+            Err(error @ CallError::NotSent(_)) => {
+                let target = Target { peer: peer.clone(), namespace: "msgrpc".into(), method: "describe".into() };
+                let semantics = Some(Semantics::Query);
+                return Err(PlantError::Call { target, semantics, observes: true, idempotency_key: None, error });
+            }
             Err(error @ (CallError::Refused(_) | CallError::UnknownOutcome(_))) => return Ok(Err(error.to_string())),
         };
         let description = Description::parse(&value).map_err(|problem| problem.to_string());

@@ -150,6 +150,9 @@ pub enum PlantError {
         /// The two.
         methods: (String, String),
     },
+    /// Nobody waits for it any more; nothing was sent.
+    #[error("nobody waits for this any more; nothing was sent")]
+    Unwanted,
     /// A call ended badly.
     #[error("{target}: {error}")]
     Call {

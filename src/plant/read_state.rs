@@ -66,6 +66,10 @@ pub(super) struct Observation {
     peer: PeerName,
     namespace: String,
     subscription: Subscription,
+    /// Whether the peer took the subscription.
+    attached: bool,
+    /// Whether everything published since the last snapshot was heard.
+    whole: bool,
 }
 
 /// How observing can end.
@@ -84,8 +88,16 @@ impl Observation {
         }
     }
 
-    /// The refusal of a component that accepted the subscription and said nothing.
+    /// Whether nothing can have been missed since the last snapshot.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Why there is no snapshot: the component accepted the subscription and said nothing, or not even that.
     pub(super) fn no_snapshot(&self, patience: Duration) -> PlantError {
+        if !self.attached {
+            return self.failed(CallError::UnknownOutcome(Doubt::Timeout(patience)));
+        }
         let (peer, namespace) = (self.peer.clone(), self.namespace.clone());
         PlantError::NoSnapshot { peer, namespace, seconds: patience.as_secs() }
     }
@@ -95,11 +107,13 @@ impl Observation {
             match heard {
                 Heard::Event { args, at_ms, .. } => {
                     if let Some(snapshot) = Snapshot::parse(&self.peer, args, at_ms) {
+                        self.whole = true;
                         return Ok(snapshot);
                     }
                 }
                 Heard::Failed(error) => return Err(Ended::Refused(error)),
-                Heard::Attached | Heard::Interrupted | Heard::Missed(_) => {}
+                Heard::Interrupted | Heard::Missed(_) => self.whole = false,
+                Heard::Attached => self.attached = true,
             }
         }
         Err(Ended::Gone)
@@ -151,7 +165,7 @@ impl Plant {
             idempotency_key: None,
             error,
         })?;
-        Ok(Observation { peer: peer.clone(), namespace: namespace.into(), subscription })
+        Ok(Observation { peer: peer.clone(), namespace: namespace.into(), subscription, attached: false, whole: true })
     }
 
     /// The refusal, with the components the peer does have.

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use plantbridge::{
     link::{LinkEvent, Outbound},
-    wire::{Message, PeerName, Request, Value, frame::Answer, json::from_json, json::to_json},
+    wire::{PeerName, Request, Value, frame::Answer, json::from_json, json::to_json},
 };
 use serde_json::{Value as Json, json};
 
@@ -22,15 +22,15 @@ fn recorded() -> Json {
 
 /// The next request of the store, which describes itself as recorded.
 async fn asked(hand: &mut ByHand) -> Request {
-    loop {
-        let Some(Outbound::Frame { frame, claim, .. }) = hand.asked.recv().await else { continue };
-        let Message::Request(request) = frame.message else { continue };
-        assert!(claim.unwrap().take());
-        if request.path != "msgrpc" {
-            return request;
-        }
-        let description = json!({"name": "works", "namespaces": recorded()["describe"]});
-        hand.answer(&request, Answer::Value(Some(from_json(description)))).await;
+    hand.describes.get_or_insert_with(|| json!({"name": "works", "namespaces": recorded()["describe"]}));
+    hand.request().await.1
+}
+
+/// The result of a call that asks nothing but what the peer is.
+async fn describing(client: &mut Client, hand: &mut ByHand) -> Json {
+    tokio::select! {
+        (_, request) = hand.request() => panic!("{request:?}"),
+        answer = client.read() => answer["result"]["structuredContent"].clone(),
     }
 }
 
@@ -454,17 +454,11 @@ async fn a_look_stays_a_look() {
 #[tokio::test(start_paused = true)]
 async fn a_read_that_is_declared_a_command_is_not_called() {
     let (mut client, mut hand) = ByHand::joined().await;
+    let methods = json!([{"name": "writable", "effect": "observe"}, {"name": "getOne", "effect": "operate"}]);
+    let namespaces = json!([{"name": "sql.write", "methods": methods, "events": []}]);
+    hand.describes = Some(json!({"name": "works", "namespaces": namespaces}));
     client.start("c", "read_row", at(json!({"id": "1"}))).await;
-    loop {
-        let Some(Outbound::Frame { frame, claim, .. }) = hand.asked.recv().await else { continue };
-        let Message::Request(request) = frame.message else { continue };
-        assert!(claim.unwrap().take());
-        let methods = json!([{"name": "writable", "effect": "observe"}, {"name": "getOne", "effect": "operate"}]);
-        let namespaces = json!([{"name": "sql.write", "methods": methods, "events": []}]);
-        answers(&hand, &request, json!({"name": "works", "namespaces": namespaces})).await;
-        break;
-    }
-    let error = error_of(&mut client).await;
+    let error = &describing(&mut client, &mut hand).await["error"];
     assert_eq!((&error["code"], &error["outcome"]), (&json!("read_only"), &json!("not_run")), "{error}");
     assert!(error["fix"].as_str().unwrap().contains("call_method"));
     assert!(none_for_the_store(&mut hand));
@@ -552,4 +546,24 @@ async fn a_refusal_of_a_store_points_to_what_may_be_written() {
     let error = error_of(&mut client).await;
     assert_eq!((&error["code"], &error["retryable"]), (&json!("peer_refused"), &json!(false)));
     assert_eq!(error["fix"], "list_writable {\"peer\":\"works\",\"namespace\":\"sql\"} shows what may be written here");
+}
+
+/// What is given up before it is sent is not sent, and leaves its stamp as it was.
+#[tokio::test(start_paused = true)]
+async fn a_change_that_was_given_up_is_not_sent() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    let change = at(json!({"verb": "update", "id": "1", "row": {"grade": 1}, "stamp": "s"}));
+    client.start("c", "write_row", change.clone()).await;
+    let (_, describe, claim) = hand.offered().await;
+    assert!(claim.take() && describe.path == "msgrpc");
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}})).await;
+    client.still_there().await;
+    let description = json!({"name": "works", "namespaces": recorded()["describe"]});
+    hand.answer(&describe, Answer::Value(Some(from_json(description)))).await;
+    client.start("d", "write_row", change).await;
+    let request = asked(&mut hand).await;
+    assert_eq!(request.method, "update", "the first that is sent is the second that was wanted");
+    answers(&hand, &request, json!({"status": "ok", "id": "1", "stamp": "t"})).await;
+    assert_eq!(client.read().await["result"]["structuredContent"]["stamp"], "t");
+    assert!(none_for_the_store(&mut hand));
 }

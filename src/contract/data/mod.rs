@@ -9,6 +9,7 @@ mod page;
 pub use filter::{Condition, Filter, Operand, Operator};
 pub use page::{Order, Page, Pagination, Sort, list, many, rows_at};
 
+use super::Component;
 use crate::wire::{Map, Value};
 
 /// What is asked of a collection.
@@ -126,6 +127,16 @@ impl List {
         }
         params
     }
+}
+
+/// The paths of the collections a component is described to have beside its maps.
+pub fn resources(component: &Component) -> Vec<Vec<String>> {
+    let entries = component.resources.as_ref().and_then(Value::as_array);
+    let path = |entry: &Value| {
+        let segments = entry.get("path")?.as_array()?.iter();
+        segments.map(|segment| segment.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
+    };
+    entries.into_iter().flatten().filter_map(path).collect()
 }
 
 fn resource(given: Option<&Value>) -> Result<Vec<String>, String> {

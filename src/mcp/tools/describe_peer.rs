@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::{WaitSeconds, look, repeatable, source};
+use super::{WaitSeconds, look, named, repeatable, shown, source, whole_or_head};
 use crate::{
-    contract::{Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, path, signature},
+    contract::{Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, data, path, signature},
     mcp::{
         CallContext, Hints, Source, Spec, Tool, ToolError,
         page::{Format, Limit, PageInfo, Pager},
@@ -85,7 +85,7 @@ pub(super) fn tool() -> Tool {
         description: "Says what a peer serves: per namespace one signature line a method (with what it declares about \
                       repeats, effect and the state path it sets), events, and a component's state paths with the \
                       methods that set them. Asks the peer afresh. format: detailed gives the description verbatim. \
-                      Next: read_state, call_method, set_state."
+                      Next: read_state, call_method, set_state, list_rows."
             .into(),
         hints: Hints::LOOK,
         needs: &[],
@@ -100,9 +100,9 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     if let Some(namespace) = &args.namespace {
         find_namespace(description, &described.peer, namespace)?;
     }
-    let mut shown: Vec<&Namespace> = description.namespaces.iter().filter(|known| args.shows(known)).collect();
-    shown.sort_by(|a, b| a.name.cmp(&b.name));
-    let entries = shown.iter().map(|namespace| {
+    let mut served: Vec<&Namespace> = description.namespaces.iter().filter(|known| args.shows(known)).collect();
+    served.sort_by(|a, b| a.name.cmp(&b.name));
+    let entries = served.iter().map(|namespace| {
         let entry = match args.format {
             Format::Concise => concise(namespace, &description.types),
             Format::Detailed => verbatim(&described, &namespace.name),
@@ -122,12 +122,12 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let types = types(&described, &namespaces, args.format);
     Ok(Answer {
         name: described.peer.to_string(),
-        version: description.version.clone(),
+        version: description.version.as_deref().map(named),
         validating: description.validating,
         fake: is_fake(description),
         namespaces,
         types,
-        elevated: description.elevated.clone().map(tagged::to_json),
+        elevated: description.elevated.clone().map(shown),
         host: place(description),
         problems: problems(description),
         page,
@@ -161,6 +161,11 @@ fn concise(namespace: &Namespace, types: &Types) -> Json {
         let mut shown = Map::new();
         shown.insert("props".into(), paths(component.props.as_ref(), types, None));
         shown.insert("state".into(), paths(component.state.as_ref(), types, Some(namespace)));
+        let resources: Vec<Json> =
+            data::resources(component).iter().take(PATHS).map(|path| path.join(".").into()).collect();
+        if !resources.is_empty() {
+            shown.insert("resources".into(), resources.into());
+        }
         entry.insert("component".into(), shown.into());
     }
     entry.into()
@@ -281,7 +286,7 @@ fn refs(json: &Json, wanted: &mut BTreeSet<String>) {
 fn place(description: &Description) -> Option<Json> {
     let Json::Object(mut host) = tagged::to_json(description.host.clone()?) else { return None };
     host.retain(|key, value| matches!(key.as_str(), "parent" | "owner" | "place" | "label") && !value.is_null());
-    (!host.is_empty()).then_some(host.into())
+    (!host.is_empty()).then(|| whole_or_head(host.into()))
 }
 
 fn problems(description: &Description) -> Vec<String> {

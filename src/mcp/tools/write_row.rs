@@ -103,7 +103,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let idempotency_key = args.idempotency_key.clone();
     let request = WriteRow { store, resource: resource.clone(), change: change(args)?, idempotency_key };
     let read = settling(&peer, &namespace, &resource, id.as_ref());
-    let written = plant.write_row(&principal(&context), request).await;
+    let written = plant.write_row(&principal(&context), request, &context.cancel).await;
     let written = written.map_err(|error| rows::refused(error, &peer, &namespace, Some(&read)))?;
     Ok(answer(resource, verb, id, &read, written))
 }

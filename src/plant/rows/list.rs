@@ -4,7 +4,7 @@ use super::{Half, Plant, PlantError, Principal, Store, odd};
 use crate::{
     contract::{
         Description, Segments, TypeNode,
-        data::{List, Request, Verb},
+        data::{List, Request, Verb, resources},
         path,
     },
     wire::{PeerName, Value},
@@ -56,12 +56,14 @@ impl Plant {
     /// Reads a page of one resource.
     pub async fn list_rows(&self, principal: &Principal, request: ListRows) -> Result<RowPage, PlantError> {
         let ListRows { store, resource, list } = request;
-        let (namespace, description) = self.half(&store, Half::Read).await?;
-        let declared = description.as_deref().map(|description| declared(description, &namespace)).unwrap_or_default();
-        let resource = resource.path(&declared, description.as_deref(), &namespace);
+        let found = self.half(&store, Half::Read).await?;
+        let description = found.description.clone();
+        let declared =
+            description.as_deref().map(|description| declared(description, &found.namespace)).unwrap_or_default();
+        let resource = resource.path(&declared, description.as_deref(), &found.namespace);
         let args = Request { resource: resource.clone(), verb: Verb::List(list) }.to_args();
         let mut called =
-            self.ask_store(principal, &store, Half::Read, "$data", args).await.map_err(|error| match error {
+            self.ask_store(principal, &store, found, "$data", args).await.map_err(|error| match error {
                 PlantError::UnknownMethod { peer, namespace, .. } => {
                     let components = description.iter().flat_map(|description| &description.namespaces);
                     let components = components.filter(|known| known.component.is_some());
@@ -96,12 +98,7 @@ const EXPECTED: &str = "{ids: texts, data: as many rows}";
 /// The paths of the resources a namespace declares.
 fn declared(description: &Description, namespace: &str) -> Vec<Vec<String>> {
     let component = description.namespace(namespace).and_then(|namespace| namespace.component.as_ref());
-    let entries = component.and_then(|component| component.resources.as_ref()).and_then(Value::as_array);
-    let path = |entry: &Value| {
-        let segments = entry.get("path")?.as_array()?.iter();
-        segments.map(|segment| segment.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
-    };
-    entries.into_iter().flatten().filter_map(path).collect()
+    component.map(resources).unwrap_or_default()
 }
 
 impl Resource {

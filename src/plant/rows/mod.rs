@@ -7,17 +7,17 @@ mod read;
 mod spent;
 mod write;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 pub use list::{ListRows, Resource, RowPage};
 pub use read::{Row, RowQuery, Writable};
 pub(super) use spent::Spent;
 pub use write::{Change, RowWritten, WriteRow, Written};
 
-use super::{Arguments, CallRequest, Called, Plant, PlantError, Principal, Target, call::find_namespace};
+use super::{Arguments, CallRequest, Called, Plant, PlantError, Principal, Target, call::check, while_wanted};
 use crate::{
-    contract::{Description, Effect, Namespace},
-    wire::Value,
+    contract::{Description, Effect, Method, Namespace},
+    wire::{PeerName, Value},
 };
 
 /// Which store, and how long it is waited for.
@@ -63,20 +63,23 @@ impl Half {
     }
 }
 
+/// One half of a store that is there.
+struct Found {
+    peer: PeerName,
+    namespace: String,
+    description: Option<Arc<Description>>,
+}
+
 impl Plant {
     /// Finds this half of a store. A peer that says nothing of itself is asked under the name that was given.
-    async fn half(
-        &self,
-        store: &Store,
-        half: Half,
-    ) -> Result<(String, Option<std::sync::Arc<Description>>), PlantError> {
+    async fn half(&self, store: &Store, half: Half) -> Result<Found, PlantError> {
         let (peer, _) = self.reach(&store.peer, store.wait).await?;
-        let Some(description) = self.description_if_any(&peer).await? else {
-            return Ok((store.namespace.clone(), None));
+        let description = self.description_if_any(&peer).await?;
+        let namespace = match &description {
+            None => store.namespace.clone(),
+            Some(description) => half.of(&store.namespace, description),
         };
-        let name = half.of(&store.namespace, &description);
-        find_namespace(&description, &peer, &name)?;
-        Ok((name, Some(description)))
+        Ok(Found { peer, namespace, description })
     }
 
     /// Asks a store something that changes nothing. What the peer declares to be more than a look is not called: whoever
@@ -85,30 +88,29 @@ impl Plant {
         &self,
         principal: &Principal,
         store: &Store,
-        half: Half,
+        found: Found,
         method: &str,
         args: Vec<Value>,
     ) -> Result<Called, PlantError> {
-        let (namespace, description) = self.half(store, half).await?;
+        let Found { peer, namespace, description } = found;
         let declared = description.as_ref().and_then(|description| description.namespace(&namespace)?.method(method));
-        if let Some(effect) = declared.map(crate::contract::Method::effect).filter(|effect| *effect != Effect::Observe)
-        {
-            let (peer, _) = self.reach(&store.peer, store.wait).await?;
+        if let Some(effect) = declared.map(Method::effect).filter(|effect| *effect != Effect::Observe) {
             return Err(PlantError::NotALook { target: Target { peer, namespace, method: method.into() }, effect });
         }
-        let called = self.call(principal, store.call(namespace, method, args, None)).await;
-        called.map_err(|error| match error {
+        let ready = check(peer, store.call(namespace, method, args), description.as_ref()).map_err(no_store)?;
+        let timeout = store.timeout.unwrap_or(self.settings().call_timeout);
+        self.send(principal, ready, timeout, None).await.map_err(|error| match error {
             // It is a read whatever is known of the peer: without an answer nothing is in doubt.
             PlantError::Call { target, semantics, idempotency_key, error, .. } => {
                 PlantError::Call { target, semantics, observes: true, idempotency_key, error }
             }
-            other => no_store(other),
+            other => other,
         })
     }
 }
 
 impl Store {
-    fn call(&self, namespace: String, method: &str, args: Vec<Value>, key: Option<String>) -> CallRequest {
+    fn call(&self, namespace: String, method: &str, args: Vec<Value>) -> CallRequest {
         CallRequest {
             peer: self.peer.clone(),
             namespace,
@@ -116,7 +118,7 @@ impl Store {
             arguments: Arguments::Positional(args),
             timeout: self.timeout,
             wait: self.wait,
-            idempotency_key: key,
+            idempotency_key: None,
         }
     }
 }

@@ -32,8 +32,6 @@ pub struct RowQuery {
 pub struct Row {
     /// Who answered.
     pub peer: PeerName,
-    /// The write half.
-    pub namespace: String,
     /// The row and its stamp; `None` when there is none of that id.
     pub found: Option<(Map, Option<String>)>,
     /// Whether it is a fake.
@@ -43,7 +41,8 @@ pub struct Row {
 impl Plant {
     /// Asks a store what may be written.
     pub async fn writable(&self, principal: &Principal, store: &Store) -> Result<Writable, PlantError> {
-        let mut called = self.ask_store(principal, store, Half::Write, "writable", Vec::new()).await?;
+        let found = self.half(store, Half::Write).await?;
+        let mut called = self.ask_store(principal, store, found, "writable", Vec::new()).await?;
         let Some(Value::Array(resources)) = called.value.take() else {
             return Err(odd(&called, "a list of resources", false));
         };
@@ -55,7 +54,8 @@ impl Plant {
     pub async fn read_row(&self, principal: &Principal, query: RowQuery) -> Result<Row, PlantError> {
         let RowQuery { store, resource, id } = query;
         let args = vec![resource.as_str().into(), id.clone()];
-        let mut called = self.ask_store(principal, &store, Half::Write, "getOne", args).await?;
+        let half = self.half(&store, Half::Write).await?;
+        let mut called = self.ask_store(principal, &store, half, "getOne", args).await?;
         let expected = "{status: ok, row, stamp} or {status: missing}";
         let Some(Value::Map(mut answer)) = called.value.take() else { return Err(odd(&called, expected, false)) };
         let status = answer.remove("status");
@@ -72,6 +72,6 @@ impl Plant {
         if let Some((_, Some(stamp))) = &found {
             self.shared.spent.renew(principal, &target, &resource, &id, stamp);
         }
-        Ok(Row { peer: target.peer, namespace: target.namespace, found, fake })
+        Ok(Row { peer: target.peer, found, fake })
     }
 }

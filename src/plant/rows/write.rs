@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Half, Plant, PlantError, Principal, Store, Target, no_store, odd};
+use super::{Called, Found, Half, Plant, PlantError, Principal, Store, Target, check, no_store, odd, while_wanted};
 use crate::{
     node::Certainty,
     wire::{Map, PeerName, Value},
@@ -55,8 +56,6 @@ pub enum Change {
 pub struct RowWritten {
     /// Who answered.
     pub peer: PeerName,
-    /// The write half.
-    pub namespace: String,
     /// How it ended.
     pub written: Written,
     /// How long the call took; `None`: nothing was sent.
@@ -125,12 +124,19 @@ impl Change {
 }
 
 impl Plant {
-    /// Changes one row, once. That it is not there any more, or not what it was, is an answer (S-101).
-    pub async fn write_row(&self, principal: &Principal, request: WriteRow) -> Result<RowWritten, PlantError> {
+    /// Changes one row, once. That it is not there any more, or not what it was, is an answer (S-101). Once `stop` is
+    /// cancelled nothing is sent any more.
+    pub async fn write_row(
+        &self,
+        principal: &Principal,
+        request: WriteRow,
+        stop: &CancellationToken,
+    ) -> Result<RowWritten, PlantError> {
         let WriteRow { store, resource, change, idempotency_key } = request;
-        let (namespace, _) = self.half(&store, Half::Write).await?;
-        let (peer, _) = self.reach(&store.peer, store.wait).await?;
-        let target = Target { peer, namespace: namespace.clone(), method: change.verb().into() };
+        let Found { peer, namespace, description } = while_wanted(stop, self.half(&store, Half::Write)).await?;
+        let target = Target { peer: peer.clone(), namespace: namespace.clone(), method: change.verb().into() };
+        let call = store.call(namespace, change.verb(), change.args(&resource));
+        let ready = check(peer, call, description.as_ref()).map_err(|error| explained(error, &change))?;
         // S-112: named before it is sent, so that the same intent can be sent again whatever the peer declares.
         let key = idempotency_key.unwrap_or_else(|| Uuid::new_v4().hyphenated().to_string());
         let used = change.row().map(|(id, stamp)| (resource.as_str(), id, stamp));
@@ -140,25 +146,18 @@ impl Plant {
         {
             return Ok(RowWritten {
                 peer: target.peer,
-                namespace,
                 written: Written::Spent,
                 took: None,
                 idempotency_key: None,
                 fake: false,
             });
         }
-        let call = store.call(namespace, change.verb(), change.args(&resource), Some(key));
-        let done = self.call(principal, call).await;
+        let timeout = store.timeout.unwrap_or(self.settings().call_timeout);
+        let done = self.send(principal, ready, timeout, Some(key)).await;
         let done = done.map_err(|error| explained(error, &change)).and_then(|called| {
             let written = decide(called.value.as_ref()).ok_or_else(|| odd(&called, EXPECTED, true))?;
-            Ok(RowWritten {
-                peer: called.target.peer,
-                namespace: called.target.namespace,
-                written,
-                took: Some(called.took),
-                idempotency_key: called.idempotency_key,
-                fake: called.fake,
-            })
+            let Called { target, took, idempotency_key, fake, .. } = called;
+            Ok(RowWritten { peer: target.peer, written, took: Some(took), idempotency_key, fake })
         });
         if let Some((resource, id, stamp)) = used
             && serves_again(&done, &change, stamp)
