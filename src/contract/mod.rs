@@ -1,10 +1,12 @@
 //! Contracts, pure: what a namespace declares ([`document`]), the type language ([`node`]) and its checks
 //! ([`validate`], [`pattern`]), what a peer says about itself ([`description`]) and what we say about ourselves
-//! ([`surface`], [`shape`]), how a method reads as one line ([`signature`]) and how a state path is walked ([`path`]).
+//! ([`surface`], [`shape`]), how a method reads as one line ([`signature`]), how a state path is walked ([`path`]), how a
+//! collection is read ([`data`]) and what names one state of a row ([`stamp`]).
 //!
 //! Nothing here reads a clock, performs I/O or draws randomness. Everything read here may come from a hostile peer: what
 //! passes a bound is left out and reported, and nothing panics.
 
+pub mod data;
 pub mod description;
 pub mod document;
 mod introspection;
@@ -14,6 +16,7 @@ pub mod path;
 pub mod pattern;
 pub mod shape;
 pub mod signature;
+pub mod stamp;
 pub mod surface;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -17,6 +17,9 @@ use super::{
 pub struct Limit(u16);
 
 impl Limit {
+    /// As many as a page may have.
+    pub const MOST: Self = Self(500);
+
     /// The number.
     pub const fn entries(self) -> usize {
         self.0 as usize

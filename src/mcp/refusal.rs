@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{ErrorCode, NextCall, Outcome, ToolError};
 use crate::{
+    contract::Effect,
     link::DownKind,
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
     plant::{PlantError, Target},
@@ -46,10 +47,11 @@ impl From<PlantError> for ToolError {
                     .detail("signature", signature)
                     .outcome(Outcome::NotRun)
             }
-            PlantError::ReadOnly { target, effect } => Self::new(ErrorCode::ReadOnly, message)
-                .detail("method", target.to_string())
-                .detail("effect", effect.as_str())
-                .outcome(Outcome::NotRun),
+            PlantError::ReadOnly { target, effect } => read_only(&target, effect, message),
+            PlantError::NotALook { target, effect } => read_only(&target, effect, message)
+                .cause("this tool only looks")
+                .fix("call_method calls it, if that is wanted"),
+            PlantError::OddAnswer { target, changes, .. } => odd_answer(&target, changes, message),
             PlantError::NotAComponent { alternatives, .. } => {
                 Self::new(ErrorCode::NotAComponent, message).alternatives(alternatives)
             }
@@ -71,6 +73,23 @@ impl From<PlantError> for ToolError {
             }
         }
     }
+}
+
+fn read_only(target: &Target, effect: Effect, message: String) -> ToolError {
+    ToolError::new(ErrorCode::ReadOnly, message)
+        .detail("method", target.to_string())
+        .detail("effect", effect.as_str())
+        .outcome(Outcome::NotRun)
+}
+
+/// What came back says nothing: of a read, that is all; of a change, it is in doubt.
+fn odd_answer(target: &Target, changes: bool, message: String) -> ToolError {
+    if changes {
+        return unknown_outcome(target, message);
+    }
+    ToolError::new(ErrorCode::PeerRefused, message)
+        .cause("the peer answered, and what it said is not what a store says")
+        .fix("call_method shows the answer as it is")
 }
 
 fn describe_peer(peer: &str) -> String {

@@ -85,6 +85,24 @@ pub enum PlantError {
         /// Its effect.
         effect: Effect,
     },
+    /// The method is declared to do more than look, and was to be called to look.
+    #[error("{target} is declared with effect {}, so it is not called to look", .effect.as_str())]
+    NotALook {
+        /// What was to be called.
+        target: Target,
+        /// Its effect.
+        effect: Effect,
+    },
+    /// The peer answered, but not what a peer of its kind answers.
+    #[error("{target} answered something other than {expected}")]
+    OddAnswer {
+        /// What was called.
+        target: Target,
+        /// What was expected.
+        expected: &'static str,
+        /// Whether the call could change something.
+        changes: bool,
+    },
     /// The namespace publishes no snapshots.
     #[error("{peer}.{namespace} is not an observable component")]
     NotAComponent {

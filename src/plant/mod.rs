@@ -10,6 +10,7 @@ mod follow;
 mod gate;
 mod peers;
 mod read_state;
+mod rows;
 mod set_state;
 
 use std::{sync::Arc, time::Duration};
@@ -25,6 +26,7 @@ pub use follow::Followed;
 pub use gate::Principal;
 pub use peers::{PeerKind, PeerLine};
 pub use read_state::{ReadState, Snapshot};
+pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, Store, Writable, WriteRow, Written};
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +46,7 @@ struct Shared {
     node: Node,
     settings: Settings,
     descriptions: Descriptions,
+    spent: rows::Spent,
 }
 
 /// How this process looks at its plant.
@@ -65,7 +68,8 @@ const ALTERNATIVES: usize = 8;
 impl Plant {
     /// A plant as seen through `node`.
     pub fn new(node: Node, settings: Settings) -> Self {
-        Self { shared: Arc::new(Shared { node, settings, descriptions: Descriptions::default() }) }
+        let (descriptions, spent) = (Descriptions::default(), rows::Spent::default());
+        Self { shared: Arc::new(Shared { node, settings, descriptions, spent }) }
     }
 
     /// Our own name on the network.

@@ -18,6 +18,7 @@ mod link_mqtt;
 mod mcp;
 mod node;
 mod plant;
+mod rows;
 mod scripted;
 mod silence;
 mod stdin;

@@ -18,11 +18,11 @@ use crate::{
 };
 
 /// The other end of the bridge's link, in the hands of the test.
-struct ByHand {
-    asked: mpsc::Receiver<Outbound>,
+pub(crate) struct ByHand {
+    pub(crate) asked: mpsc::Receiver<Outbound>,
     events: mpsc::Sender<LinkEvent>,
     /// What `msgrpc.describe` is answered; without it, it is refused, as a minimal device would.
-    describes: Option<Json>,
+    pub(crate) describes: Option<Json>,
 }
 
 fn name(text: &str) -> PeerName {
@@ -31,7 +31,7 @@ fn name(text: &str) -> PeerName {
 
 impl ByHand {
     /// A bridge whose link the test holds, with the peer `works` online.
-    async fn joined() -> (Client, Self) {
+    pub(crate) async fn joined() -> (Client, Self) {
         let (outbound, asked) = mpsc::channel(64);
         let (events, received) = mpsc::channel(64);
         let plant = bridge(vec![Link { id: LinkId(0), outbound, events: received }], false);
@@ -44,12 +44,12 @@ impl ByHand {
         (client, hand)
     }
 
-    async fn tell(&self, event: LinkEvent) {
+    pub(crate) async fn tell(&self, event: LinkEvent) {
         self.events.send(event).await.unwrap();
     }
 
     /// The next request, taken off the link as a link takes it; `msgrpc.describe` is answered here.
-    async fn request(&mut self) -> (u64, Request) {
+    pub(crate) async fn request(&mut self) -> (u64, Request) {
         loop {
             let (id, request, claim) = self.offered().await;
             assert!(claim.take(), "a request is wanted when it is taken");
@@ -63,7 +63,7 @@ impl ByHand {
     }
 
     /// The next request, left on the link.
-    async fn offered(&mut self) -> (u64, Request, Claim) {
+    pub(crate) async fn offered(&mut self) -> (u64, Request, Claim) {
         loop {
             let Some(Outbound::Frame { id, frame, claim }) = self.asked.recv().await else { continue };
             if let Message::Request(request) = frame.message {
@@ -112,7 +112,7 @@ impl ByHand {
         self.answer(&set, Answer::Value(Some("set".into()))).await;
     }
 
-    async fn answer(&self, request: &Request, answer: Answer) {
+    pub(crate) async fn answer(&self, request: &Request, answer: Answer) {
         self.answer_as("works", request, answer).await;
     }
 
@@ -123,7 +123,7 @@ impl ByHand {
     }
 }
 
-fn refusal(code: &str, message: &str) -> Answer {
+pub(crate) fn refusal(code: &str, message: &str) -> Answer {
     Answer::Error(RemoteError { code: code.into(), name: "RpcError".into(), message: message.into() })
 }
 
@@ -131,7 +131,7 @@ fn press() -> Json {
     json!({"peer": "works", "namespace": "press", "method": "close", "timeout_ms": 3000})
 }
 
-async fn error_of(client: &mut Client) -> Json {
+pub(crate) async fn error_of(client: &mut Client) -> Json {
     let answer = client.read().await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     answer["result"]["structuredContent"]["error"].clone()

@@ -11,7 +11,7 @@ use crate::{
     plant::{bridge, joined},
 };
 
-async fn client_of(plant: Plant) -> Client {
+pub(crate) async fn client_of(plant: Plant) -> Client {
     let read_only = plant.settings().read_only;
     let setup = Setup { offer: Offer { read_only, ..Offer::default() }, ..Setup::default() };
     let mut client = Client::over(plant, tools::all(), &setup);
@@ -19,13 +19,13 @@ async fn client_of(plant: Plant) -> Client {
     client
 }
 
-async fn good(client: &mut Client, tool: &str, arguments: Json) -> Json {
+pub(crate) async fn good(client: &mut Client, tool: &str, arguments: Json) -> Json {
     let result = client.call(tool, arguments).await;
     assert_eq!(result["isError"], Json::Null, "{result}");
     result["structuredContent"].clone()
 }
 
-async fn bad(client: &mut Client, tool: &str, arguments: Json) -> Json {
+pub(crate) async fn bad(client: &mut Client, tool: &str, arguments: Json) -> Json {
     let result = client.call(tool, arguments).await;
     assert_eq!(result["isError"], true, "{result}");
     result["structuredContent"]["error"].clone()

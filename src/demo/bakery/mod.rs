@@ -1,12 +1,14 @@
 //! The bakery: two peers as a plant has them. `bakery` has an oven with an interlock; `packaging` has a line that can jam,
-//! a label printer that is no component, and a scale with a method that nobody described.
+//! a label printer that is no component, a scale with a method that nobody described, and a store of work orders.
 //!
 //! What they are is pure ([`oven`], [`line`]); what they declare is in `contracts/`; here is the thin part between.
 
 mod line;
 mod news;
+mod orders;
 mod oven;
 mod service;
+mod store;
 
 use std::{sync::Arc, time::Duration};
 
@@ -76,6 +78,8 @@ impl Peer {
         let contract = contract(PACKAGING, include_str!("../../../contracts/packaging.types.json"))?;
         let line = LineService::new();
         let component = (line::Line::props(), line.first_state());
+        let orders = store::OrderService::new();
+        let board = (Map::new(), orders.first_state());
         let mut scale = exposed(PACKAGING, &contract, "scale", None)?;
         // As a device of another making has it: callable, and not described.
         scale.surface.methods.push(Method::undeclared("tare"));
@@ -83,6 +87,8 @@ impl Peer {
             (exposed(PACKAGING, &contract, "line", Some(component))?, Arc::new(line)),
             (exposed(PACKAGING, &contract, "labels", None)?, Arc::new(LabelService::default())),
             (scale, Arc::new(ScaleService::default())),
+            (exposed(PACKAGING, &contract, store::READ, Some(board))?, Arc::new(orders.clone())),
+            (exposed(PACKAGING, &contract, store::WRITE, None)?, Arc::new(orders)),
         ];
         let (node, running) = Node::start(identity(PACKAGING, &contract, namespaces)?, vec![link]);
         Ok(Self { node: Present(node), running, clockwork: None })

@@ -227,7 +227,7 @@ impl Service for ScaleService {
 }
 
 /// Tells what a model had to tell: the state first, then what happened.
-fn tell(
+pub(super) fn tell(
     node: &Node,
     namespace: &'static str,
     (state, events): (Option<Map>, Vec<Event>),
@@ -281,7 +281,7 @@ fn unusable(at: usize, why: &str) -> Failure {
     Failure::coded("InvalidParams", format!("argument {at}: {why}"))
 }
 
-fn unknown(call: &Incoming) -> Failure {
+pub(super) fn unknown(call: &Incoming) -> Failure {
     Failure::coded("MethodNotFound", format!("{}.{} is not exposed", call.namespace, call.method))
 }
 

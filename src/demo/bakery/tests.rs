@@ -212,12 +212,45 @@ async fn packaging_jams_prints_and_weighs() {
     caller.ended().await;
 }
 
+/// Both halves of the store are one: what is written in one is read in the other, and told.
+#[tokio::test(start_paused = true)]
+async fn what_is_written_in_one_half_is_read_in_the_other() {
+    let caller = Caller::packaging().await;
+    let mut snapshots = caller.listen("workOrders", SNAPSHOT);
+    next(&mut snapshots).await;
+    let row = json::from_json(serde_json::json!({"product": "rye", "quantity": 7}));
+    let made = caller.call("workOrders.write", "create", vec!["orders".into(), row]).await.unwrap();
+    assert_eq!(made.get("id"), Some(&"1004".into()));
+    assert_eq!(next_state(&mut snapshots).await.get("orders").unwrap().as_map().unwrap().len(), 4);
+    let open = json::from_json(serde_json::json!({"filter": {"field": "status", "op": "eq", "operand": "open"}}));
+    let resource = Value::Array(vec!["state".into(), "orders".into()]);
+    let page = caller.call("workOrders", "$data", vec!["getList".into(), resource, open]).await.unwrap();
+    assert_eq!(page.get("ids"), Some(&Value::Array(["1001", "1003", "1004"].map(Value::from).to_vec())));
+    assert_eq!(caller.call("workOrders", "start", vec![1004.into()]).await, Ok("started".into()));
+    assert_eq!(caller.refusal("workOrders", "start", vec![9.into()]).await.0, "Exception");
+    caller.ended().await;
+}
+
+/// A late store is what an unknown outcome is made of: nothing was answered, and the row is there.
+#[tokio::test(start_paused = true)]
+async fn a_late_store_has_written_what_it_did_not_answer() {
+    let caller = Caller::packaging().await;
+    assert_eq!(caller.call("workOrders", "setDelay", vec![9000.into()]).await, Ok(Value::Int(9000)));
+    let row = json::from_json(serde_json::json!({"product": "rye", "quantity": 7}));
+    let made = caller.call("workOrders.write", "create", vec!["orders".into(), row]).await;
+    assert!(matches!(made, Err(CallError::UnknownOutcome(_))), "{made:?}");
+    let resource = Value::Array(vec!["state".into(), "orders".into()]);
+    let page = caller.call("workOrders", "$data", vec!["getList".into(), resource]).await.unwrap();
+    assert_eq!(page.get("total"), Some(&4.into()));
+    caller.ended().await;
+}
+
 /// Every namespace says of itself what its contract says; the shared capability is the parent of both machines.
 #[tokio::test(start_paused = true)]
 async fn the_description_holds_everything_that_is_declared() {
     for (caller, expected) in [
         (Caller::bakery().await, vec!["msgrpc", "oven"]),
-        (Caller::packaging().await, vec!["labels", "line", "msgrpc", "scale"]),
+        (Caller::packaging().await, vec!["labels", "line", "msgrpc", "scale", "workOrders", "workOrders.write"]),
     ] {
         let description = caller.call("msgrpc", "describe", vec![]).await.unwrap();
         let namespaces = description.get("namespaces").unwrap().as_array().unwrap().to_vec();

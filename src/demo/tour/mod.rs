@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::steps::{STEPS, Step};
+use self::steps::{STAMP, STEPS, Step};
 use crate::{
     door::stdio::{self, StdioConfig},
     mcp::{Door, Server, text},
@@ -77,22 +77,27 @@ async fn walk<W: Write + Send>(
     client: &RunningService<RoleClient, ClientConfig>,
     out: &mut W,
 ) -> Result<(), TourError> {
+    let mut stamp = String::new();
     for (step, number) in STEPS.iter().zip(1..) {
-        let arguments = (step.arguments)();
+        let mut arguments = (step.arguments)();
+        if let Some(given) = arguments.get_mut("stamp").filter(|given| **given == STAMP) {
+            *given = stamp.as_str().into();
+        }
         tell(out, format_args!("\n{number:>2}. {}\n    > {} {arguments}\n", step.title, step.tool))?;
         let failed = |problem: String| TourError::Step { number, title: step.title, problem };
-        let answer = ask(client, step, arguments).await.map_err(failed)?;
+        let (answer, came) = ask(client, step, arguments).await.map_err(failed)?;
+        stamp = came.unwrap_or(stamp);
         tell(out, format_args!("    < {}\n", text::printable(&answer, WIDTH)))?;
     }
     tell(out, format_args!("\nThat was the tour: {} steps, every answer as it must be.\n", STEPS.len()))
 }
 
-/// Makes the request of a step and reads its answer, in words.
+/// Makes the request of a step and reads its answer, in words, and the stamp in it, if there is one.
 async fn ask(
     client: &RunningService<RoleClient, ClientConfig>,
     step: &Step,
     arguments: Json,
-) -> Result<String, String> {
+) -> Result<(String, Option<String>), String> {
     let arguments = match arguments {
         Json::Object(arguments) => arguments,
         _ => JsonObject::new(),
@@ -102,7 +107,9 @@ async fn ask(
     let answer = answer.map_err(|_| format!("no answer within {} s", PATIENCE.as_secs()))?;
     let CallToolResult { structured_content, is_error, .. } = answer.map_err(|error| error.to_string())?;
     let content = structured_content.ok_or("the answer has no structured content")?;
+    let stamp = content.get("stamp").and_then(Json::as_str).map(str::to_owned);
     (step.read)(is_error == Some(true), &content)
+        .map(|words| (words, stamp))
         .ok_or_else(|| format!("{} answered {}", step.tool, text::printable(&content.to_string(), SHOWN)))
 }
 

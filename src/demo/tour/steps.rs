@@ -16,7 +16,7 @@ pub(super) struct Step {
 }
 
 /// The tour, from the first look to the last refusal. It leaves the oven heating, so that there is something to watch.
-pub(super) const STEPS: [Step; 14] = [
+pub(super) const STEPS: [Step; 19] = [
     Step { title: "Who is on the network?", tool: "list_peers", arguments: || json!({}), read: peers },
     Step {
         title: "What can the bakery do?",
@@ -113,6 +113,50 @@ pub(super) const STEPS: [Step; 14] = [
         read: |failed, answer| (!failed && at(answer, "/checked") == false).then(|| "done, unchecked".into()),
     },
     Step {
+        title: "Which work orders are open?",
+        tool: "list_rows",
+        arguments: || {
+            orders(
+                &json!({"filter": {"field": "status", "op": "eq", "operand": "open"}, "sort": {"field": "quantity"}}),
+            )
+        },
+        read: open_orders,
+    },
+    Step {
+        title: "Read one: its stamp is what a change needs",
+        tool: "read_row",
+        arguments: || orders(&json!({"id": ORDER})),
+        read: |failed, answer| {
+            let stamped = !failed && at(answer, "/status") == "ok" && at(answer, "/stamp").is_string();
+            let (product, quantity) = (at(answer, "/row/product").as_str()?, at(answer, "/row/quantity").as_i64()?);
+            stamped.then(|| format!("{quantity} {product}, and a stamp"))
+        },
+    },
+    Step {
+        title: "Change it under that stamp",
+        tool: "write_row",
+        arguments: || orders(&json!({"verb": "update", "id": ORDER, "row": {"quantity": 90}, "stamp": STAMP})),
+        read: |failed, answer| {
+            let done = !failed && at(answer, "/verb") == "update" && at(answer, "/status") == "ok";
+            (done && at(answer, "/stamp").is_string()).then(|| "written, and the next stamp came back".into())
+        },
+    },
+    Step {
+        title: "Meanwhile somebody at the line takes the order up",
+        tool: "call_method",
+        arguments: || json!({"peer": "packaging", "namespace": "workOrders", "method": "start", "args": [1003]}),
+        read: |failed, answer| (!failed && at(answer, "/result") == "started").then(|| "it is started".into()),
+    },
+    Step {
+        title: "Change it again, not having looked: the stamp is stale, and nothing is written",
+        tool: "write_row",
+        arguments: || orders(&json!({"verb": "update", "id": ORDER, "row": {"quantity": 95}, "stamp": STAMP})),
+        read: |failed, answer| {
+            let conflict = !failed && at(answer, "/status") == "conflict" && at(answer, "/stamp").is_null();
+            conflict.then(|| at(answer, "/note").as_str()).flatten().map(|words| format!("conflict: {words}"))
+        },
+    },
+    Step {
         title: "Misspell a name: what would have worked is in the answer",
         tool: "describe_peer",
         arguments: || json!({"peer": "bakry"}),
@@ -132,6 +176,31 @@ fn oven(more: &Json) -> Json {
     arguments.insert("namespace".into(), "oven".into());
     arguments.extend(more.as_object().cloned().unwrap_or_default());
     Json::Object(arguments)
+}
+
+/// Arguments for the store of work orders.
+fn orders(more: &Json) -> Json {
+    let mut arguments = JsonMap::new();
+    arguments.insert("peer".into(), "packaging".into());
+    arguments.insert("namespace".into(), "workOrders".into());
+    arguments.insert("resource".into(), "orders".into());
+    arguments.extend(more.as_object().cloned().unwrap_or_default());
+    Json::Object(arguments)
+}
+
+fn open_orders(failed: bool, answer: &Json) -> Option<String> {
+    let rows = at(answer, "/rows").as_array().filter(|rows| !failed && !rows.is_empty())?;
+    let open = |row: &&Json| at(row, "/row/status") == "open";
+    let line = |row: &Json| {
+        Some(format!(
+            "{}: {} {}",
+            at(row, "/id").as_str()?,
+            at(row, "/row/quantity"),
+            at(row, "/row/product").as_str()?
+        ))
+    };
+    let lines: Vec<String> = rows.iter().filter(open).filter_map(line).collect();
+    (lines.len() == rows.len() && rows.iter().any(|row| at(row, "/id") == ORDER)).then(|| lines.join(", "))
 }
 
 /// What stands at a JSON Pointer; null if nothing does.
@@ -176,6 +245,10 @@ fn words(list: &Json) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Json::as_str).collect()
 }
 
+/// Stands for the stamp that came last.
+pub(super) const STAMP: &str = "(the stamp that came last)";
+/// The order that is changed.
+const ORDER: &str = "1003";
 /// When the lot was baked.
 const BAKED: &str = "2026-08-07T18:22:10.114Z";
 /// Its label, three bytes of which none is text.

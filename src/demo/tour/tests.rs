@@ -28,6 +28,11 @@ fn good() -> Vec<(bool, Json)> {
         (true, json!({"error": {"code": "invalid_params", "outcome": "not_run", "message": "expected number"}})),
         (false, json!({"result": lot})),
         (false, json!({"result": null, "checked": false})),
+        (false, json!({"rows": [{"id": "1003", "row": {"product": "wheat", "quantity": 80, "status": "open"}}]})),
+        (false, json!({"status": "ok", "row": {"product": "wheat", "quantity": 80}, "stamp": "s"})),
+        (false, json!({"verb": "update", "status": "ok", "stamp": "t"})),
+        (false, json!({"result": "started"})),
+        (false, json!({"verb": "update", "status": "conflict", "note": "nothing was written"})),
         (true, json!({"error": {"code": "unknown_peer", "alternatives": ["bakery"]}})),
     ]
 }

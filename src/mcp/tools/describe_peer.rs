@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{WaitSeconds, look, named, repeatable, shown, source, whole_or_head};
 use crate::{
-    contract::{Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, path, signature},
+    contract::{Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, data, path, signature},
     mcp::{
         CallContext, Hints, Source, Spec, Tool, ToolError,
         page::{Format, Limit, PageInfo, Pager},
@@ -85,7 +85,7 @@ pub(super) fn tool() -> Tool {
         description: "Says what a peer serves: per namespace one signature line a method (with what it declares about \
                       repeats, effect and the state path it sets), events, and a component's state paths with the \
                       methods that set them. Asks the peer afresh. format: detailed gives the description verbatim. \
-                      Next: read_state, call_method, set_state."
+                      Next: read_state, call_method, set_state, list_rows."
             .into(),
         hints: Hints::LOOK,
         needs: &[],
@@ -161,6 +161,11 @@ fn concise(namespace: &Namespace, types: &Types) -> Json {
         let mut shown = Map::new();
         shown.insert("props".into(), paths(component.props.as_ref(), types, None));
         shown.insert("state".into(), paths(component.state.as_ref(), types, Some(namespace)));
+        let resources: Vec<Json> =
+            data::resources(component).iter().take(PATHS).map(|path| path.join(".").into()).collect();
+        if !resources.is_empty() {
+            shown.insert("resources".into(), resources.into());
+        }
         entry.insert("component".into(), shown.into());
     }
     entry.into()

@@ -4,8 +4,13 @@ mod call_method;
 mod describe_peer;
 mod find_capability;
 mod list_peers;
+mod list_rows;
+mod list_writable;
+mod read_row;
 mod read_state;
+mod rows;
 mod set_state;
+mod write_row;
 
 use std::time::Duration;
 
@@ -31,6 +36,10 @@ pub fn all() -> Vec<Tool> {
         call_method::tool(),
         read_state::tool(),
         set_state::tool(),
+        list_writable::tool(),
+        list_rows::tool(),
+        read_row::tool(),
+        write_row::tool(),
     ]
 }
 

@@ -105,6 +105,16 @@ impl Component {
         snapshot.into()
     }
 
+    /// The maps that are read as collections, by name.
+    pub(super) fn parts(&self) -> [(&'static str, &Map); 2] {
+        [("props", &self.props), ("state", &self.state)]
+    }
+
+    /// Which instance this is, and how often it changed.
+    pub(super) fn version(&self) -> (&str, i64) {
+        (&self.epoch, self.revision)
+    }
+
     /// Has whoever observes told at the end of the turn: a new instance stands in the place of another.
     pub(super) fn tell(&mut self) {
         self.dirty = true;

@@ -150,10 +150,7 @@ impl Server {
             }
             "$acquire" => self.acquire(path, source.as_str(), &request.args, now, out),
             "$release" => self.release(path, source.as_str(), out),
-            "$data" if !self.is_component(path) => {
-                let text = format!("{path} is not an observable component, so it serves no data");
-                Err(("ClassNotFound", text))
-            }
+            "$data" => self.data(path, &request.args),
             _ => Err(("MethodNotFound", format!("{path}.{method} is not exposed"))),
         }
     }

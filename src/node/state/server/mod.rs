@@ -1,6 +1,7 @@
 //! The responder: what a request meets, in the order of wire.md 5.1, and what our subscribers are told.
 
 mod authority;
+mod data;
 mod dispatch;
 mod introspection;
 mod streams;
