@@ -1,6 +1,7 @@
 //! The verbs: what the bridge can do to a plant, one file each, as plain async functions over [`Node`]. [`Plant`] is
 //! what they share, once per process, whichever door a client came through.
 
+mod baselines;
 mod call;
 mod capability;
 mod describe;
@@ -8,9 +9,15 @@ mod descriptions;
 mod error;
 mod follow;
 mod gate;
+mod listening;
 mod peers;
 mod read_state;
 mod set_state;
+mod verdict;
+mod watch_events;
+mod watch_log;
+mod watch_read;
+mod watches;
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,6 +33,11 @@ pub use gate::Principal;
 pub use peers::{PeerKind, PeerLine};
 pub use read_state::{ReadState, Snapshot};
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
+pub use verdict::{Cursor, EpochLoss, Loss, Verdict};
+pub use watch_events::{EventsWatched, HeardEvent, WatchEvents};
+pub use watch_log::{Gap, Noted, PathChange, Record};
+pub use watch_read::{Reached, ReadWatch, WatchRead};
+pub use watches::{StartWatch, WatchLine, WatchTarget};
 
 use crate::{
     node::{LinkState, Network, Node, Seen},
@@ -43,6 +55,8 @@ struct Shared {
     node: Node,
     settings: Settings,
     descriptions: Descriptions,
+    baselines: baselines::Baselines,
+    watches: watches::Watches,
 }
 
 /// How this process looks at its plant.
@@ -64,7 +78,9 @@ const ALTERNATIVES: usize = 8;
 impl Plant {
     /// A plant as seen through `node`.
     pub fn new(node: Node, settings: Settings) -> Self {
-        Self { shared: Arc::new(Shared { node, settings, descriptions: Descriptions::default() }) }
+        let descriptions = Descriptions::default();
+        let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
+        Self { shared: Arc::new(Shared { node, settings, descriptions, baselines, watches }) }
     }
 
     /// Our own name on the network.

@@ -23,3 +23,4 @@ mod silence;
 mod stdin;
 mod tidy;
 mod tools;
+mod watch;

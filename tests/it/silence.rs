@@ -17,18 +17,18 @@ use crate::{
 };
 
 /// The other end of the bridge's link, in the hands of the test.
-struct ByHand {
-    asked: mpsc::Receiver<Outbound>,
+pub(crate) struct ByHand {
+    pub(crate) asked: mpsc::Receiver<Outbound>,
     events: mpsc::Sender<LinkEvent>,
 }
 
-fn name(text: &str) -> PeerName {
+pub(crate) fn name(text: &str) -> PeerName {
     PeerName::configured(text).unwrap()
 }
 
 impl ByHand {
     /// A bridge whose link the test holds, with the peer `works` online.
-    async fn joined() -> (Client, Self) {
+    pub(crate) async fn joined() -> (Client, Self) {
         let (outbound, asked) = mpsc::channel(64);
         let (events, received) = mpsc::channel(64);
         let plant = bridge(vec![Link { id: LinkId(0), outbound, events: received }], false);
@@ -41,7 +41,7 @@ impl ByHand {
         (client, hand)
     }
 
-    async fn tell(&self, event: LinkEvent) {
+    pub(crate) async fn tell(&self, event: LinkEvent) {
         self.events.send(event).await.unwrap();
     }
 
@@ -58,7 +58,7 @@ impl ByHand {
         }
     }
 
-    async fn answer(&self, request: &Request, answer: Answer) {
+    pub(crate) async fn answer(&self, request: &Request, answer: Answer) {
         self.answer_as("works", request, answer).await;
     }
 
@@ -69,7 +69,7 @@ impl ByHand {
     }
 }
 
-fn refusal(code: &str, message: &str) -> Answer {
+pub(crate) fn refusal(code: &str, message: &str) -> Answer {
     Answer::Error(RemoteError { code: code.into(), name: "RpcError".into(), message: message.into() })
 }
 
@@ -77,7 +77,7 @@ fn press() -> Json {
     json!({"peer": "works", "namespace": "press", "method": "close", "timeout_ms": 3000})
 }
 
-async fn error_of(client: &mut Client) -> Json {
+pub(crate) async fn error_of(client: &mut Client) -> Json {
     let answer = client.read().await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     answer["result"]["structuredContent"]["error"].clone()

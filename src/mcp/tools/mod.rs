@@ -4,8 +4,14 @@ mod call_method;
 mod describe_peer;
 mod find_capability;
 mod list_peers;
+mod list_watches;
+mod loss;
 mod read_state;
+mod read_watch;
 mod set_state;
+mod start_watch;
+mod stop_watch;
+mod watch_events;
 
 use std::time::Duration;
 
@@ -31,6 +37,11 @@ pub fn all() -> Vec<Tool> {
         call_method::tool(),
         read_state::tool(),
         set_state::tool(),
+        watch_events::tool(),
+        start_watch::tool(),
+        read_watch::tool(),
+        list_watches::tool(),
+        stop_watch::tool(),
     ]
 }
 
@@ -123,12 +134,17 @@ async fn look<T>(context: &CallContext, work: impl Future<Output = Result<T, Too
 /// A value of the plant as a result shows it: whole up to a bound, beyond it the head of its text and its size. What a
 /// model cannot hold helps it as little as what never came.
 fn shown(value: Value) -> Json {
+    shown_within(value, LARGEST_VALUE, SHOWN_HEAD)
+}
+
+/// The same with bounds of its own.
+fn shown_within(value: Value, most: usize, head: usize) -> Json {
     let json = tagged::to_json(value);
     let written = serde_json::to_string(&json).unwrap_or_default();
-    if written.len() <= LARGEST_VALUE {
+    if written.len() <= most {
         return json;
     }
-    let (head, _) = text::cut(&written, SHOWN_HEAD);
+    let (head, _) = text::cut(&written, head);
     serde_json::json!({"truncated": true, "bytes": written.len(), "head": head})
 }
 
