@@ -24,8 +24,8 @@ pub(super) struct Baselines {
 #[derive(Debug, Default)]
 struct Inner {
     streams: HashMap<Key, Kept>,
-    /// Streams whose count was found unreliable, with the incarnation; a restart makes it good again.
-    broken: VecDeque<(Stream, String)>,
+    /// Streams whose count was found unreliable; a restart, or a count beyond the one given, makes it good again.
+    broken: VecDeque<(Stream, Cursor)>,
     uses: u64,
 }
 
@@ -69,20 +69,23 @@ impl Baselines {
     }
 
     /// The count of this incarnation cannot be relied on, whoever asks.
-    pub(super) fn distrust(&self, stream: &Stream, epoch: &str) {
-        if self.distrusts(stream, epoch) {
+    pub(super) fn distrust(&self, stream: &Stream, epoch: &str, until: u64) {
+        let mut inner = self.inner();
+        let known = inner.broken.iter_mut().find(|(known, of)| known == stream && of.epoch == epoch);
+        if let Some((_, known)) = known {
+            known.seq = known.seq.max(until);
             return;
         }
-        let mut inner = self.inner();
         if inner.broken.len() >= CAPACITY {
             inner.broken.pop_front();
         }
-        inner.broken.push_back((stream.clone(), epoch.to_owned()));
+        inner.broken.push_back((stream.clone(), Cursor { epoch: epoch.to_owned(), seq: until, since: None }));
     }
 
-    /// Whether it was found unreliable.
-    pub(super) fn distrusts(&self, stream: &Stream, epoch: &str) -> bool {
-        self.inner().broken.iter().any(|(known, of)| known == stream && of == epoch)
+    /// Whether it was found unreliable, and this count is no better.
+    pub(super) fn distrusts(&self, stream: &Stream, count: &Cursor) -> bool {
+        let holds = |of: &Cursor| of.epoch == count.epoch && count.seq <= of.seq;
+        self.inner().broken.iter().any(|(known, of)| known == stream && holds(of))
     }
 }
 
@@ -195,10 +198,17 @@ mod tests {
         let baselines = Baselines::default();
         for n in 0..=CAPACITY {
             baselines.begin("a", &stream(&n.to_string())).finish(&to(0, 1));
-            baselines.distrust(&stream(&n.to_string()), "A");
+            baselines.distrust(&stream(&n.to_string()), "A", 5);
         }
         assert!(baselines.begin("a", &stream("0")).baseline.is_none());
         assert!(baselines.inner().streams.len() <= CAPACITY + 1 && baselines.inner().broken.len() <= CAPACITY);
-        assert!(baselines.distrusts(&stream("1000"), "A") && !baselines.distrusts(&stream("1000"), "B"));
+        let count = |epoch: &str, seq| Cursor { epoch: epoch.into(), seq, since: None };
+        assert!(baselines.distrusts(&stream("1000"), &count("A", 5)), "it stands still");
+        assert!(
+            !baselines.distrusts(&stream("1000"), &count("A", 6))
+                && !baselines.distrusts(&stream("1000"), &count("B", 5))
+        );
+        baselines.distrust(&stream("1000"), "A", u64::MAX);
+        assert!(baselines.distrusts(&stream("1000"), &count("A", 6)));
     }
 }

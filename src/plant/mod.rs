@@ -36,8 +36,8 @@ pub use set_state::{Confirmation, Expectation, SetState, StateSet};
 pub use verdict::{Cursor, EpochLoss, Loss, Verdict};
 pub use watch_events::{EventsWatched, HeardEvent, WatchEvents};
 pub use watch_log::{Gap, Noted, PathChange, Record};
-pub use watch_read::{Reached, ReadWatch, WatchRead};
-pub use watches::{StartWatch, WatchLine, WatchTarget};
+pub use watch_read::{Reached, ReadWatch, WatchLine, WatchRead, WatchTarget};
+pub use watches::StartWatch;
 
 use crate::{
     node::{LinkState, Network, Node, Seen},

@@ -10,7 +10,7 @@ use super::{
     call::find_namespace,
     descriptions::is_fake,
     listening::{fingerprint, weigh},
-    verdict::{Against, Cursor, Doubt, Loss, Novelty, Tally},
+    verdict::{Against, Cursor, Doubt, Loss, Novelty, Tally, Verdict},
 };
 use crate::{
     contract::{Description, Semantics},
@@ -77,6 +77,8 @@ const ATTACH_PATIENCE: Duration = Duration::from_secs(12);
 pub(super) const GRACE: Duration = Duration::from_millis(250);
 /// More bytes of one event than this are not shown, so they do not fill a watch.
 const MAX_SHOWN: usize = 12_288;
+/// More than ever wait for a listener.
+const REST: usize = 2048;
 /// How many late ones may join a watch that is full.
 const LATE: usize = 64;
 
@@ -110,23 +112,21 @@ impl Plant {
         if let Err(error) = attached.unwrap_or(Err(CallError::UnknownOutcome(Unsure::Timeout(ATTACH_PATIENCE)))) {
             return Err(cannot_listen(stream, description.as_deref(), error));
         }
-        let before = listening.while_hearing(self.event_cursor(&stream), |_| {}).await;
+        let before = listening.while_hearing(self.event_cursor(&stream)).await;
         listening.tally.opened(before);
         let started = Instant::now();
         listening.until(started + request.window, &progress).await;
         let took = started.elapsed();
         let full = listening.full;
         let asked = listening.tally.highest_of_each();
-        let after = listening.while_hearing(self.event_cursor(&stream), |_| {}).await;
+        let after = listening.while_hearing(self.event_cursor(&stream)).await;
         if let Some(doubt) = asked.check(after.as_ref()) {
             listening.tally.doubt(doubt);
         }
         listening.stragglers(after.as_ref()).await;
         let loss = self.told(window, &stream, &mut listening, after.as_ref());
         let Listening { heard, interrupted, .. } = listening;
-        let declared = description
-            .as_ref()
-            .map(|known| known.namespace(&stream.namespace).is_some_and(|known| known.event(&stream.event).is_some()));
+        let declared = description.as_ref().map(|known| declares(known, &stream));
         let fake = description.is_some_and(|known| is_fake(&known));
         Ok(EventsWatched { stream, heard, loss, cursor: after, took, full, interrupted, declared, fake })
     }
@@ -134,7 +134,7 @@ impl Plant {
     /// Judges, and notes what the client is told.
     fn told(&self, window: Window<'_>, stream: &Stream, listening: &mut Listening, after: Option<&Cursor>) -> Loss {
         let baselines = &self.shared.baselines;
-        if after.is_some_and(|after| baselines.distrusts(stream, &after.epoch)) {
+        if after.is_some_and(|after| baselines.distrusts(stream, after)) {
             listening.tally.doubt(Doubt::Known);
         }
         let highest = after.and_then(|after| listening.tally.highest(&after.epoch));
@@ -145,13 +145,15 @@ impl Plant {
             end: listening.full.then(|| highest.unwrap_or(0)),
             since: "the previous watch",
         });
-        if let Some(after) = after.filter(|_| judged.unreliable) {
-            baselines.distrust(stream, &after.epoch);
+        if let (Some(after), Some(until)) = (after, judged.distrust) {
+            baselines.distrust(stream, &after.epoch, until);
         }
         // What came after the cursor and beyond a hole is for the next watch: it was not judged here.
         if let Some(next) = judged.next.as_ref().filter(|_| after.is_some()) {
             let later = |stamp: &Stamp| stamp.epoch == next.epoch && stamp.seq > next.seq;
-            listening.heard.retain(|event| !event.stamp.as_ref().is_some_and(later) || judged.unreliable);
+            listening
+                .heard
+                .retain(|event| !event.stamp.as_ref().is_some_and(later) || judged.loss.verdict == Verdict::Unknown);
         }
         window.finish(&judged);
         judged.loss
@@ -200,6 +202,11 @@ pub(super) fn subscribing_failed(peer: &PeerName, namespace: String, error: Call
     let target = Target { peer: peer.clone(), namespace, method: "on".into() };
     let semantics = Some(Semantics::Query);
     PlantError::Call { target, semantics, observes: true, idempotency_key: None, error }
+}
+
+/// Whether a peer declares the event.
+pub(super) fn declares(description: &Description, stream: &Stream) -> bool {
+    description.namespace(&stream.namespace).is_some_and(|known| known.event(&stream.event).is_some())
 }
 
 /// Every event a peer declares.
@@ -280,17 +287,14 @@ impl Listening {
         self.heard.len() < self.most + LATE && stamp.is_some_and(before_the_end)
     }
 
-    /// Does `work`, hearing meanwhile. What is there to be heard is heard first: it came before what `work` waits for.
-    async fn while_hearing<T>(&mut self, work: impl Future<Output = T>, progress: impl Fn(usize)) -> T {
+    /// Does `work`, hearing meanwhile. What is there together with its end may have come after it, and is heard after it.
+    async fn while_hearing<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         loop {
             tokio::select! {
                 biased;
-                heard = self.subscription.next(), if !self.gone => {
-                    self.take(heard);
-                    progress(self.heard.len());
-                }
                 done = &mut work => return done,
+                heard = self.subscription.next(), if !self.gone => self.take(heard),
             }
         }
     }
@@ -308,8 +312,20 @@ impl Listening {
         }
     }
 
+    /// Hears what is there already.
+    async fn rest(&mut self) {
+        for _ in 0..REST {
+            let Ok(heard) = tokio::time::timeout(Duration::ZERO, self.subscription.next()).await else { return };
+            self.take(heard);
+            if self.gone {
+                return;
+            }
+        }
+    }
+
     /// Waits a little for what has fired and not arrived.
     async fn stragglers(&mut self, after: Option<&Cursor>) {
+        self.rest().await;
         let Some(after) = after else { return };
         let deadline = Instant::now() + GRACE;
         let end = |listening: &Self| match listening.tally.highest(&after.epoch) {

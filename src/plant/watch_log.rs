@@ -318,3 +318,89 @@ impl Record {
         if self.bytes > LARGEST { RECORD } else { self.bytes + RECORD }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Map, PeerName};
+
+    fn event(log: &mut Log, bytes: usize, seq: u64) {
+        log.event(vec!["x".repeat(bytes).into()], Some(Stamp { epoch: "A".into(), seq }), 0);
+    }
+
+    fn snapshot(log: &mut Log, epoch: &str, revision: i64, level: i64) {
+        let mut state = Map::new();
+        state.insert("level", Value::Int(level));
+        log.snapshot(Snapshot {
+            peer: PeerName::configured("works").unwrap(),
+            epoch: epoch.into(),
+            revision,
+            props: Value::Map(Map::new()),
+            state: Value::Map(state),
+            authority: None,
+            received_ms: 0,
+            stale: false,
+        });
+    }
+
+    /// Invariant 8: a ring is bounded in records and in bytes, and of what is too large only the size is held.
+    #[test]
+    fn a_ring_is_bounded() {
+        let mut log = Log::new(Vec::new());
+        for seq in 1..=50 {
+            event(&mut log, 100_000, seq);
+        }
+        assert!(log.bytes <= BYTES && log.records().count() == 10, "{}", log.bytes);
+        event(&mut log, 10_000_000, 51);
+        let last = log.records().last().unwrap();
+        assert!(matches!(last.noted, Noted::Event { args: None, .. }) && last.bytes > 10_000_000);
+        assert_eq!((log.records().count(), log.written()), (11, 51), "it pushes nothing out");
+        for seq in 52..=5_000 {
+            event(&mut log, 1, seq);
+        }
+        assert_eq!((log.records().count(), log.records().next().unwrap().index), (RECORDS, 4_001));
+        assert_eq!(log.records().map(Record::held).sum::<usize>(), log.bytes);
+    }
+
+    /// S-080: nothing older, nothing twice, nothing of an instance that is gone; skipped revisions are counted.
+    #[test]
+    fn s080_only_newer_snapshots_are_recorded() {
+        let mut log = Log::new(Vec::new());
+        for (epoch, revision) in [("a", 1), ("a", 1), ("a", 4), ("a", 3), ("b", 0), ("a", 9), ("b", 1)] {
+            snapshot(&mut log, epoch, revision, 1);
+        }
+        snapshot(&mut log, &"e".repeat(100_000), 1, 1);
+        let revisions: Vec<(String, i64)> = log
+            .records()
+            .map(|record| match &record.noted {
+                Noted::State { epoch, revision, .. } => (epoch.clone(), *revision),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let expected = [("a", 1), ("a", 4), ("b", 0), ("b", 1)].map(|(epoch, revision)| (epoch.to_owned(), revision));
+        assert_eq!((revisions, log.skipped), (expected.to_vec(), 2));
+    }
+
+    /// Of paths only what changes is recorded, after how they stood at first.
+    #[test]
+    fn only_changes_at_the_paths_are_recorded() {
+        let paths = ["level", "mode"].map(|path| Segments::parse(path).unwrap());
+        let mut log = Log::new(paths.to_vec());
+        for (revision, level) in [(1, 1), (2, 1), (3, 2)] {
+            snapshot(&mut log, "a", revision, level);
+        }
+        let changes: Vec<Vec<PathChange>> = log
+            .records()
+            .map(|record| match &record.noted {
+                Noted::Changed { changes, .. } => changes.clone(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let level = |old: Option<i64>, new: i64| {
+            let (old, new) = (old.map(Value::Int), Some(Value::Int(new)));
+            PathChange { path: "level".into(), old, new }
+        };
+        let mode = PathChange { path: "mode".into(), old: None, new: None };
+        assert_eq!(changes, [vec![level(None, 1), mode], vec![level(Some(1), 2)]]);
+    }
+}

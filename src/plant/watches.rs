@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use tokio::{
@@ -15,17 +15,16 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    PeerKind, Plant, PlantError, Principal, nearest,
+    PeerKind, Plant, PlantError, Principal,
+    listening::now_ms,
+    nearest,
     read_state::Snapshot,
-    verdict::{Cursor, Doubt},
-    watch_events::{GRACE, cannot_listen, subscribing_failed},
+    verdict::Cursor,
+    watch_events::{GRACE, cannot_listen, declares, subscribing_failed},
     watch_log::{Gap, Log},
-    watch_read::{Answering, Reached, ReadWatch, WatchRead},
+    watch_read::{Answering, Reached, ReadWatch, WatchLine, WatchRead, WatchTarget},
 };
-use crate::{
-    contract::path::Segments,
-    node::{CallError, Doubt as Unsure, Heard, SNAPSHOT, Stream, Subscription},
-};
+use crate::node::{CallError, Doubt as Unsure, Heard, SNAPSHOT, Stream, Subscription};
 
 /// How many watches are held at once.
 const MAX_WATCHES: usize = 64;
@@ -49,38 +48,6 @@ pub struct StartWatch {
     pub target: WatchTarget,
     /// How long the peer is awaited, if it is not there.
     pub wait: Duration,
-}
-
-/// What is watched of a namespace.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WatchTarget {
-    /// An event.
-    Event(String),
-    /// The state of a component: every snapshot, or what changes at these paths.
-    State(Vec<Segments>),
-}
-
-/// A watch as it stands.
-#[derive(Clone, Debug)]
-pub struct WatchLine {
-    /// Its id.
-    pub id: String,
-    /// What it listens to.
-    pub stream: Stream,
-    /// What of it.
-    pub target: WatchTarget,
-    /// Who started it.
-    pub client: String,
-    /// When, in milliseconds since the Unix epoch.
-    pub started_ms: i64,
-    /// Records written so far.
-    pub written: u64,
-    /// Records still held.
-    pub held: usize,
-    /// Whether the peer has the subscription now, as far as is known.
-    pub attached: bool,
-    /// When it ends unless somebody reads it.
-    pub idle_left: Duration,
 }
 
 /// The watches there are.
@@ -217,6 +184,7 @@ impl Watched {
             written: log.written(),
             held: log.records().count(),
             attached: log.is_attached(),
+            declared: None,
             idle_left: self.shared.ends().saturating_duration_since(Instant::now()),
         }
     }
@@ -246,7 +214,11 @@ impl Plant {
             Err(error) => Err(error),
         };
         match opening {
-            Ok((subscription, opened)) => self.hold(principal, (stream, request.target), shared, subscription, opened),
+            Ok((subscription, opened)) => {
+                let declared = description.map(|known| declares(&known, &stream));
+                let line = self.hold(principal, (stream, request.target), shared, subscription, opened)?;
+                Ok(WatchLine { declared, ..line })
+            }
             Err(error) => Err(self.cannot_watch(stream, description.as_deref(), error).await),
         }
     }
@@ -297,9 +269,10 @@ impl Plant {
         tokio::pin!(asking);
         let cursor = loop {
             tokio::select! {
+                // What is there together with the answer may have come after it, and counts so.
                 biased;
-                Some(heard) = subscription.next() => shared.take(heard, stream),
                 cursor = &mut asking => break cursor,
+                Some(heard) = subscription.next() => shared.take(heard, stream),
             }
         };
         let records = shared.log().written();
@@ -352,20 +325,21 @@ impl Plant {
             let watch = held.get(&request.watch).ok_or_else(|| Watches::unknown(&held, &request.watch))?;
             watch.line(&request.watch)
         };
-        let distrusted = cursor.as_ref().is_some_and(|cursor| self.shared.baselines.distrusts(&stream, &cursor.epoch));
-        let doubt = asked.check(cursor.as_ref()).or(distrusted.then_some(Doubt::Known));
+        let distrusted = cursor.as_ref().is_some_and(|cursor| self.shared.baselines.distrusts(&stream, cursor));
+        let doubt = asked.check(cursor.as_ref());
         let from = request.after.unwrap_or_else(|| Reached::beginning(opened.cursor));
         let answering = Answering {
             from,
             cursor,
             doubt,
+            distrusted,
             opened: opened.records,
             most: request.most,
             most_bytes: request.most_bytes,
         };
         let (mut read, unreliable) = answering.read(&mut shared.log(), line);
-        if let Some(epoch) = unreliable {
-            self.shared.baselines.distrust(&stream, &epoch);
+        if let Some((epoch, until)) = unreliable {
+            self.shared.baselines.distrust(&stream, &epoch, until);
         }
         read.fake = self.shared.descriptions.kind(&stream.peer) == PeerKind::Fake;
         Ok(read)
@@ -388,10 +362,4 @@ impl Shared {
             }
         }
     }
-}
-
-/// The moment, in milliseconds since the Unix epoch.
-fn now_ms() -> i64 {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(unix.as_millis()).unwrap_or(i64::MAX)
 }

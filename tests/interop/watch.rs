@@ -19,7 +19,7 @@ fn emit(bridge: &mut Bridge, times: u64) {
 }
 
 fn seqs(told: &Value) -> Vec<u64> {
-    told["records"].as_array().unwrap().iter().filter_map(|record| record["seq"].as_u64()).collect()
+    told["records"].as_array().into_iter().flatten().filter_map(|record| record["seq"].as_u64()).collect()
 }
 
 /// S-067, S-069: first, gapless, and what fell between two watches by its numbers; nothing is left behind.

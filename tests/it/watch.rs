@@ -274,6 +274,21 @@ async fn a_replaced_instance_is_never_gapless() {
     assert_eq!(verdict(&peer.close(&mut client).await).0, "gapless");
 }
 
+/// The same with payloads that tell nothing apart: unknown until the count moves, which a frozen one never does.
+#[tokio::test(start_paused = true)]
+async fn a_count_that_stands_still_is_not_believed_until_it_moves() {
+    let (mut client, mut peer) = Peer::joined().await;
+    peer.seq = 4;
+    peer.open(&mut client, "w", siren(5)).await;
+    peer.deliver(1, Some(("A", 4))).await;
+    assert_eq!(verdict(&peer.close(&mut client).await).0, "unknown");
+    peer.open(&mut client, "w", siren(5)).await;
+    assert_eq!(verdict(&peer.close(&mut client).await).0, "unknown", "a quiet watch proves no more");
+    peer.open(&mut client, "w", siren(5)).await;
+    peer.emit().await;
+    assert_eq!(verdict(&peer.close(&mut client).await), ("gapless", &json!([])));
+}
+
 /// A peer that gives no cursor: unknown; unstamped beside stamped: unknown.
 #[tokio::test(start_paused = true)]
 async fn without_a_count_nothing_is_known() {

@@ -103,6 +103,16 @@ pub(super) fn args(args: Vec<Value>) -> Vec<Json> {
     }
 }
 
+/// What to know of an event that its peer does not declare.
+pub(super) fn undeclared(declared: Option<bool>, peer: &str, event: &str) -> Option<String> {
+    let note = || {
+        format!(
+            "{peer} does not declare '{event}'; what is not declared is counted only from the first time somebody asks"
+        )
+    };
+    (declared == Some(false)).then(note)
+}
+
 /// A value of an entry.
 pub(super) fn value(value: Value) -> Json {
     shown_within(value, LARGEST, HEAD)

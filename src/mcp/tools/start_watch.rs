@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{PathArgument, WaitSeconds, look, loss::WatchShown, principal};
+use super::{
+    PathArgument, WaitSeconds, look,
+    loss::{self, WatchShown},
+    principal,
+};
 use crate::{
     mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, check::bad_argument, error::NextCall},
     plant::{Plant, StartWatch, WatchTarget},
@@ -35,6 +39,9 @@ struct Args {
 struct Answer {
     #[serde(flatten)]
     watch: WatchShown,
+    /// What else to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     /// The exact next call.
     hint: NextCall,
     source: Source,
@@ -74,5 +81,6 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let line = look(&context, async { Ok(plant.start_watch(&client, request).await?) }).await?;
     let arguments = [("watch".to_owned(), json!(line.id))].into_iter().collect();
     let hint = NextCall { tool: "read_watch".into(), arguments };
-    Ok(Answer { watch: line.into(), hint, source: Source::bridge() })
+    let note = loss::undeclared(line.declared, line.stream.peer.as_str(), &line.stream.event);
+    Ok(Answer { watch: line.into(), note, hint, source: Source::bridge() })
 }

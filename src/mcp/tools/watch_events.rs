@@ -137,12 +137,6 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let client = principal(&context);
     let watched = look(&context, async { Ok(plant.watch_events(&client, request, tell).await?) }).await?;
     let stream = &watched.stream;
-    let undeclared = (watched.declared == Some(false)).then(|| {
-        format!(
-            "{} does not declare '{}'; undeclared events are counted only from the first time somebody asks",
-            stream.peer, stream.event
-        )
-    });
     Ok(Answer {
         watched_for: watched
             .took
@@ -157,7 +151,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         cursor: watched.cursor.map(CursorShown::from),
         ended: if watched.full { "full" } else { "time" },
         interrupted: watched.interrupted,
-        note: undeclared,
+        note: loss::undeclared(watched.declared, stream.peer.as_str(), &stream.event),
         source: source(stream.peer.as_str(), watched.fake),
         heard: watched.heard.into_iter().map(Entry::from).collect(),
     })

@@ -33,7 +33,12 @@ impl Tally {
         let next = Some(Cursor { seq: end, ..after.clone() });
         if let Some(doubt) = self.unreliable(against.baseline, after) {
             let sentence = format!("unknown - {}, so the count proves nothing", doubt.why());
-            return Judged { loss: self.loss(Verdict::Unknown, sentence), base: None, next, unreliable: true };
+            return Judged {
+                loss: self.loss(Verdict::Unknown, sentence),
+                base: None,
+                next,
+                distrust: (doubt != Doubt::Known).then_some(u64::MAX),
+            };
         }
         let before = self.before.as_ref();
         let kept = against.baseline.filter(|_| !against.overlapped);
@@ -43,7 +48,7 @@ impl Tally {
             .chain(self.epochs.iter().map(|heard| &heard.epoch))
             .any(|epoch| *epoch != after.epoch)
         {
-            return Judged { loss: self.across_a_restart(kept, after, end), base: Some(0), next, unreliable: false };
+            return Judged { loss: self.across_a_restart(kept, after, end), base: Some(0), next, distrust: None };
         }
         let lowest =
             self.stamps(&after.epoch).and_then(|stamps| stamps.first_key_value()).map(|(seq, _)| seq.saturating_sub(1));
@@ -57,7 +62,7 @@ impl Tally {
         if fired > 0 {
             (loss.from, loss.to) = (Some(base.saturating_add(1)), Some(end));
         }
-        Judged { loss, base: Some(base), next, unreliable: false }
+        Judged { loss, base: Some(base), next, distrust: self.stands_still(after).then_some(after.seq) }
     }
 
     fn loss(&self, verdict: Verdict, sentence: String) -> Loss {
@@ -84,6 +89,14 @@ impl Tally {
         back.then_some(Doubt::Backwards)
     }
 
+    /// Whether deliveries came while the count stood still: a replaced instance may emit without being counted, and then
+    /// repeats its stamp. One more delivery of the last stamp is what a link may do; two are not.
+    fn stands_still(&self, after: &Cursor) -> bool {
+        let opened_there =
+            self.before.as_ref().is_some_and(|before| before.epoch == after.epoch && before.seq == after.seq);
+        self.under && opened_there || self.is_stuck(after)
+    }
+
     /// One incarnation, and a count to rely on.
     fn within(&self, against: &Against<'_>, after: &Cursor, fired: u64, missed: u64) -> Loss {
         let heard = fired.saturating_sub(missed);
@@ -99,7 +112,7 @@ impl Tally {
                 format!("unknown - {} deliveries arrived faster than they were read, and fell off", self.fell_off);
             return self.loss(Verdict::Unknown, sentence);
         }
-        if self.under && before.is_some_and(|before| before.seq == after.seq) {
+        if self.stands_still(after) {
             let sentence =
                 "unknown - deliveries came while the count stood still, so it does not count them all".into();
             return self.loss(Verdict::Unknown, sentence);
@@ -158,7 +171,7 @@ impl Tally {
 
     /// Without a closing cursor only the stamps speak, and only of what lies between them (semantics.md 6.4 rule 7).
     fn without_cursor(&self, baseline: Option<&Baseline>) -> Judged {
-        let nothing = |loss| Judged { loss, base: None, next: None, unreliable: false };
+        let nothing = |loss| Judged { loss, base: None, next: None, distrust: None };
         let unknown =
             "unknown - the peer gives no cursor for this event, so nothing is known of what fell between watches";
         let mut loss = self.loss(Verdict::Unknown, unknown.into());
@@ -192,6 +205,6 @@ impl Tally {
         }
         let since = known.and_then(|cursor| cursor.since);
         let next = Some(Cursor { epoch: heard.epoch.clone(), seq: *highest, since });
-        Judged { loss, base: Some(base), next, unreliable: false }
+        Judged { loss, base: Some(base), next, distrust: None }
     }
 }

@@ -107,8 +107,8 @@ pub(crate) struct Judged {
     pub(crate) base: Option<u64>,
     /// Up to where it goes. `None`: nothing new is known, and what was kept stays.
     pub(crate) next: Option<Cursor>,
-    /// Whether the count of this incarnation was found unreliable, now or before.
-    pub(crate) unreliable: bool,
+    /// Up to which count of this incarnation nothing is to be believed from now on; beyond it the count has moved again.
+    pub(crate) distrust: Option<u64>,
 }
 
 /// Why the count of a peer cannot be relied on.

@@ -24,6 +24,8 @@ const REMEMBERED: usize = 4096;
 pub(crate) struct Heard {
     pub(crate) epoch: String,
     pub(crate) stamps: BTreeMap<u64, u64>,
+    /// The highest stamp that was repeated, and how often.
+    repeated: (u64, u32),
     /// Stamps up to here may have been forgotten.
     floor: u64,
 }
@@ -51,6 +53,7 @@ pub(crate) struct Tally {
     pub(crate) fell_off: u64,
     /// Deliveries came after the opening cursor that it had counted already.
     pub(crate) under: bool,
+    stuck: bool,
     pub(crate) doubt: Option<Doubt>,
 }
 
@@ -78,6 +81,10 @@ impl Tally {
         if let Some(known) = heard.stamps.get(&stamp.seq).copied() {
             if known == fingerprint {
                 self.duplicates += 1;
+                let (highest, times) = heard.repeated;
+                if stamp.seq >= highest {
+                    heard.repeated = (stamp.seq, if stamp.seq == highest { times.saturating_add(1) } else { 1 });
+                }
                 return Novelty::Repeated;
             }
             self.doubt(Doubt::Conflict);
@@ -111,6 +118,17 @@ impl Tally {
     pub(crate) fn highest_of_each(&self) -> Highest {
         let highest = |heard: &Heard| heard.stamps.last_key_value().map(|(seq, _)| (heard.epoch.clone(), *seq));
         Highest(self.epochs.iter().filter_map(highest).collect())
+    }
+
+    /// Whether the last emission counted was repeated more often than a link repeats.
+    pub(crate) fn is_stuck(&self, after: &Cursor) -> bool {
+        let of = self.epochs.iter().find(|heard| heard.epoch == after.epoch);
+        self.stuck || of.is_some_and(|heard| heard.repeated.0 == after.seq && heard.repeated.1 > 1)
+    }
+
+    /// Another tally found that it was.
+    pub(crate) fn stuck(&mut self) {
+        self.stuck = true;
     }
 
     /// Speaks against relying on the count.

@@ -118,7 +118,7 @@ fn s068_surplus_makes_it_unknown() {
     }
     for tally in [conflict, unstamped, zero, long, many] {
         let judged = judge(&tally, before.clone(), after.clone());
-        assert_eq!((judged.loss.verdict, judged.unreliable), (Verdict::Unknown, true), "{tally:?}");
+        assert_eq!((judged.loss.verdict, judged.distrust), (Verdict::Unknown, Some(u64::MAX)), "{tally:?}");
     }
     assert_eq!(verdict(&whole(), Some(cursor("A", 9)), after.clone()).0, Verdict::Unknown, "the count went back");
     let anew = Cursor { since: Some(8), ..cursor("A", 7) };
@@ -138,6 +138,10 @@ fn a_count_that_stands_still_proves_nothing() {
         let loss = judge(&tally, Some(cursor("A", 5)), Some(cursor("A", 5))).loss;
         assert_eq!(loss.verdict, Verdict::Unknown, "{payloads:?}");
     }
+    let stuck = heard(Some(cursor("A", 5)), &[6, 6, 6]);
+    let judged = judge(&stuck, Some(cursor("A", 5)), Some(cursor("A", 6)));
+    assert_eq!((judged.loss.verdict, judged.distrust), (Verdict::Unknown, Some(6)), "until it counts again");
+    assert_eq!(verdict(&heard(Some(cursor("A", 5)), &[6, 6, 6, 7]), None, Some(cursor("A", 7))).0, Verdict::First);
 }
 
 /// What fell off here is missing by its number; if no number is missing, it is not known what it was.
