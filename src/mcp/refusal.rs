@@ -39,6 +39,17 @@ impl From<PlantError> for ToolError {
                 .alternatives(alternatives)
                 .fix(describe_peer(peer.as_str()))
                 .outcome(Outcome::NotRun),
+            PlantError::UnknownEvent { peer, alternatives, .. } => {
+                Self::new(ErrorCode::UnknownEvent, message).alternatives(alternatives).fix(describe_peer(peer.as_str()))
+            }
+            PlantError::UnknownWatch { alternatives, .. } => Self::new(ErrorCode::UnknownWatch, message)
+                .cause("it was stopped, nobody read it for an hour, or the bridge was started again")
+                .fix("use one of `alternatives`, or start it again with start_watch")
+                .alternatives(alternatives),
+            PlantError::TooManyWatches { limit, held } => Self::new(ErrorCode::LimitReached, message)
+                .fix("end one that is not needed: list_watches {}, then stop_watch")
+                .detail("limit", limit)
+                .alternatives(held),
             PlantError::InvalidParams { argument, problem, signature, .. } => {
                 Self::new(ErrorCode::InvalidParams, format!("InvalidParams, before sending: {problem}"))
                     .argument(argument)

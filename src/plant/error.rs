@@ -65,6 +65,34 @@ pub enum PlantError {
         /// What to use instead, where the name is a well-known one.
         hint: &'static str,
     },
+    /// Nothing there can be listened to.
+    #[error("{peer}.{namespace} emits no events, so not '{event}' either")]
+    UnknownEvent {
+        /// Which peer.
+        peer: PeerName,
+        /// Which namespace.
+        namespace: String,
+        /// The name.
+        event: String,
+        /// The events the peer declares.
+        alternatives: Vec<String>,
+    },
+    /// No standing watch has this id.
+    #[error("no watch '{watch}' is held here")]
+    UnknownWatch {
+        /// The id.
+        watch: String,
+        /// Those there are.
+        alternatives: Vec<String>,
+    },
+    /// As many standing watches are held as may be.
+    #[error("{limit} watches are held already")]
+    TooManyWatches {
+        /// How many may be.
+        limit: usize,
+        /// Those there are.
+        held: Vec<String>,
+    },
     /// The arguments do not fit what the peer declares; nothing was sent.
     #[error("{problem}")]
     InvalidParams {

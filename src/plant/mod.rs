@@ -1,6 +1,7 @@
 //! The verbs: what the bridge can do to a plant, one file each, as plain async functions over [`Node`]. [`Plant`] is
 //! what they share, once per process, whichever door a client came through.
 
+mod baselines;
 mod call;
 mod capability;
 mod describe;
@@ -8,12 +9,20 @@ mod descriptions;
 mod error;
 mod follow;
 mod gate;
+mod listening;
 mod peers;
 mod read_state;
 mod rows;
 mod set_state;
+mod verdict;
+mod watch_events;
+mod watch_log;
+mod watch_read;
+mod watches;
 
 use std::{sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use call::find_namespace;
 pub use call::{Arguments, CallRequest, Called};
@@ -28,7 +37,11 @@ pub use peers::{PeerKind, PeerLine};
 pub use read_state::{ReadState, Snapshot};
 pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, Store, Writable, WriteRow, Written};
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
-use tokio_util::sync::CancellationToken;
+pub use verdict::{Cursor, EpochLoss, Loss, Verdict};
+pub use watch_events::{EventsWatched, HeardEvent, WatchEvents};
+pub use watch_log::{Gap, Noted, PathChange, Record};
+pub use watch_read::{Reached, ReadWatch, WatchLine, WatchRead, WatchTarget};
+pub use watches::StartWatch;
 
 use crate::{
     node::{LinkState, Network, Node, Seen},
@@ -47,6 +60,8 @@ struct Shared {
     settings: Settings,
     descriptions: Descriptions,
     spent: rows::Spent,
+    baselines: baselines::Baselines,
+    watches: watches::Watches,
 }
 
 /// How this process looks at its plant.
@@ -69,7 +84,8 @@ impl Plant {
     /// A plant as seen through `node`.
     pub fn new(node: Node, settings: Settings) -> Self {
         let (descriptions, spent) = (Descriptions::default(), rows::Spent::default());
-        Self { shared: Arc::new(Shared { node, settings, descriptions, spent }) }
+        let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
+        Self { shared: Arc::new(Shared { node, settings, descriptions, spent, baselines, watches }) }
     }
 
     /// Our own name on the network.

@@ -49,7 +49,7 @@ impl Snapshot {
     }
 
     /// Reads the body of a snapshot. What lacks a member, or has one of another kind, is no snapshot.
-    fn parse(peer: &PeerName, args: Vec<Value>, received_ms: i64) -> Option<Self> {
+    pub(super) fn parse(peer: &PeerName, args: Vec<Value>, received_ms: i64) -> Option<Self> {
         let Some(Value::Map(mut body)) = args.into_iter().next() else { return None };
         let epoch = body.get("epoch")?.as_str().filter(|epoch| !epoch.is_empty())?.to_owned();
         let revision = body.get("revision")?.as_i64().filter(|revision| *revision >= 0)?;
@@ -167,7 +167,7 @@ impl Plant {
     }
 
     /// The refusal, with the components the peer does have.
-    async fn not_a_component(&self, peer: PeerName, namespace: String) -> PlantError {
+    pub(super) async fn not_a_component(&self, peer: PeerName, namespace: String) -> PlantError {
         let description = self.description_if_any(&peer).await.ok().flatten();
         if let Some(description) = &description
             && let Err(unknown) = find_namespace(description, &peer, &namespace)

@@ -20,3 +20,4 @@ mod served;
 mod state;
 mod support;
 mod tls;
+mod watch;

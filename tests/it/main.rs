@@ -24,3 +24,4 @@ mod silence;
 mod stdin;
 mod tidy;
 mod tools;
+mod watch;

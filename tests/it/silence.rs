@@ -25,7 +25,7 @@ pub(crate) struct ByHand {
     pub(crate) describes: Option<Json>,
 }
 
-fn name(text: &str) -> PeerName {
+pub(crate) fn name(text: &str) -> PeerName {
     PeerName::configured(text).unwrap()
 }
 

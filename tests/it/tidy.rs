@@ -95,7 +95,9 @@ fn the_pure_parts_are_pure() {
         "std::process",
     ];
     let mut wrong = Vec::new();
-    for source in sources().iter().filter(|source| source.is_below(&["src/wire/", "src/contract/", "src/node/state/"]))
+    for source in sources()
+        .iter()
+        .filter(|source| source.is_below(&["src/wire/", "src/contract/", "src/node/state/", "src/plant/verdict/"]))
     {
         let production = source.production();
         for name in forbidden.iter().filter(|name| contains_name(&production, name)) {
@@ -115,6 +117,8 @@ fn tasks_begin_in_few_places() {
         "src/node/driver.rs",
         "src/mcp/load.rs",
         "src/plant/capability.rs",
+        // The registry of standing watches owns their tasks: they outlive the call that starts them.
+        "src/plant/watches.rs",
         "src/demo/",
     ];
     let mut wrong = Vec::new();

@@ -5,11 +5,17 @@ mod describe_peer;
 mod find_capability;
 mod list_peers;
 mod list_rows;
+mod list_watches;
 mod list_writable;
+mod loss;
 mod read_row;
 mod read_state;
+mod read_watch;
 mod rows;
 mod set_state;
+mod start_watch;
+mod stop_watch;
+mod watch_events;
 mod write_row;
 
 use std::time::Duration;
@@ -40,6 +46,11 @@ pub fn all() -> Vec<Tool> {
         list_rows::tool(),
         read_row::tool(),
         write_row::tool(),
+        watch_events::tool(),
+        start_watch::tool(),
+        read_watch::tool(),
+        list_watches::tool(),
+        stop_watch::tool(),
     ]
 }
 
@@ -132,15 +143,24 @@ async fn look<T>(context: &CallContext, work: impl Future<Output = Result<T, Too
 /// A value of the plant as a result shows it: whole up to a bound, beyond it the head of its text and its size. What a
 /// model cannot hold helps it as little as what never came.
 fn shown(value: Value) -> Json {
-    whole_or_head(tagged::to_json(value))
+    shown_within(value, LARGEST_VALUE, SHOWN_HEAD)
+}
+
+/// The same with bounds of its own.
+fn shown_within(value: Value, most: usize, head: usize) -> Json {
+    cut(tagged::to_json(value), most, head)
 }
 
 fn whole_or_head(json: Json) -> Json {
+    cut(json, LARGEST_VALUE, SHOWN_HEAD)
+}
+
+fn cut(json: Json, most: usize, head: usize) -> Json {
     let written = serde_json::to_string(&json).unwrap_or_default();
-    if written.len() <= LARGEST_VALUE {
+    if written.len() <= most {
         return json;
     }
-    let (head, _) = text::cut(&written, SHOWN_HEAD);
+    let (head, _) = text::cut(&written, head);
     serde_json::json!({"truncated": true, "bytes": written.len(), "head": head})
 }
 

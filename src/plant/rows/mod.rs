@@ -101,8 +101,8 @@ impl Plant {
         let timeout = store.timeout.unwrap_or(self.settings().call_timeout);
         self.send(principal, ready, timeout, None).await.map_err(|error| match error {
             // It is a read whatever is known of the peer: without an answer nothing is in doubt.
-            PlantError::Call { target, semantics, idempotency_key, error, .. } => {
-                PlantError::Call { target, semantics, observes: true, idempotency_key, error }
+            PlantError::Call { target, checked, idempotency_key, error, .. } => {
+                PlantError::Call { target, checked, observes: true, idempotency_key, error }
             }
             other => other,
         })

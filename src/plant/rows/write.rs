@@ -199,8 +199,8 @@ fn decide(answer: Option<&Value>) -> Option<Written> {
 /// of their own.
 fn explained(error: PlantError, change: &Change) -> PlantError {
     match error {
-        PlantError::Call { target, semantics, idempotency_key, error, .. } => {
-            PlantError::Call { target, semantics, observes: false, idempotency_key, error }
+        PlantError::Call { target, checked, idempotency_key, error, .. } => {
+            PlantError::Call { target, checked, observes: false, idempotency_key, error }
         }
         PlantError::InvalidParams { target, argument, problem, signature } => {
             let argument = change.pointer(&argument).into();
