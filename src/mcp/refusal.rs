@@ -19,6 +19,7 @@ const LINK_RETRY: Duration = Duration::from_secs(1);
 const PEER_RETRY: Duration = Duration::from_millis(500);
 
 impl From<PlantError> for ToolError {
+    #[expect(clippy::too_many_lines, reason = "one arm a variant: a table that is read from top to bottom")]
     fn from(error: PlantError) -> Self {
         let message = error.to_string();
         match error {

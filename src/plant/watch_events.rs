@@ -13,7 +13,7 @@ use super::{
     verdict::{Against, Cursor, Doubt, Loss, Novelty, Tally, Verdict},
 };
 use crate::{
-    contract::{Description},
+    contract::Description,
     node::{CallError, Doubt as Unsure, Heard, SNAPSHOT, Stream, Subscription},
     wire::{PeerName, Stamp, Value},
 };
