@@ -8,7 +8,7 @@ use super::{ErrorCode, NextCall, Outcome, ToolError};
 use crate::{
     link::DownKind,
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
-    plant::{PlantError, Target},
+    plant::{PlantError, Target, TicketState, TicketView},
     wire::RemoteError,
 };
 
@@ -59,6 +59,7 @@ impl From<PlantError> for ToolError {
             PlantError::AmbiguousSetter { methods: (first, second), .. } => {
                 Self::new(ErrorCode::AmbiguousSetter, message).alternatives([first, second]).outcome(Outcome::NotRun)
             }
+            PlantError::UnknownTicket { ticket, tickets } => unknown_ticket(&ticket, &tickets, message),
             PlantError::Call { target, observes, idempotency_key, error, .. } => {
                 let error = call_failed(&target, observes, error);
                 match idempotency_key {
@@ -79,6 +80,27 @@ fn unknown_peer(alternatives: Vec<String>, message: String) -> ToolError {
         .alternatives(alternatives)
         .fix("call list_peers {} for who is there; to wait for it, make the same call with \"wait_seconds\": 10")
         .outcome(Outcome::NotRun)
+}
+
+fn unknown_ticket(ticket: &str, tickets: &[TicketView], message: String) -> ToolError {
+    let known: Vec<Json> = tickets
+        .iter()
+        .map(|known| json!({"ticket": known.id, "called": known.target.to_string(), "state": ticket_state(&known.state)}))
+        .collect();
+    let ids = tickets.iter().map(|known| known.id.as_str()).filter(|id| *id != ticket);
+    let error = ToolError::new(ErrorCode::UnknownTicket, message).alternatives(ids);
+    if known.is_empty() { error } else { error.detail("tickets", known) }
+}
+
+/// Where a ticket stands, in one word.
+pub(super) const fn ticket_state(state: &TicketState) -> &'static str {
+    match state {
+        TicketState::Pending => "pending",
+        TicketState::Resolved(_) | TicketState::TooLarge(_) => "resolved",
+        TicketState::Rejected(_) => "rejected",
+        TicketState::PeerGone => "peer_gone",
+        TicketState::Lapsed | TicketState::NotFollowed => "lapsed",
+    }
 }
 
 fn unavailable(links: &[LinkState], message: String) -> ToolError {
@@ -171,7 +193,7 @@ fn unknown_outcome(target: &Target, message: String) -> ToolError {
         .settle_with(&read)
 }
 
-fn read_state(target: &Target) -> NextCall {
+pub(super) fn read_state(target: &Target) -> NextCall {
     let mut arguments = Map::new();
     arguments.insert("peer".into(), target.peer.as_str().into());
     arguments.insert("namespace".into(), target.namespace.as_str().into());

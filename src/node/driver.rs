@@ -5,7 +5,7 @@ use std::{
     future::poll_fn,
     sync::{Arc, atomic::AtomicU64},
     task::Poll,
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use tokio::{
@@ -15,12 +15,12 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    CallError, Commit, Failure, Heard, Identity, Incoming, Network, Node, NotSent, Service, Shared,
+    CallError, Failure, Identity, Incoming, Network, Node, NotSent, Service, Shared,
+    command::{Command, Release},
     listener::Listener,
     log,
-    state::{
-        Answered, Call, CallId, NodeEvent, NodeState, Now, RunId, Send, SendWhat, Stream, SubscriptionId, TicketUpdate,
-    },
+    state::{Answered, CallId, NodeEvent, NodeState, Now, RunId, Send, SendWhat, SubscriptionId},
+    ticket::Followed,
 };
 use crate::{
     link::{Link, LinkEvent, LinkId, Outbound, Rejection},
@@ -31,41 +31,6 @@ use crate::{
 pub(super) const COMMAND_QUEUE: usize = 1024;
 /// How many inputs are fed before outputs are drained: a full house is served in batches, a lone call at once.
 const TURN: usize = 256;
-
-/// What the handle asks for.
-#[derive(Debug)]
-pub(super) enum Command {
-    Call {
-        id: CallId,
-        call: Call,
-        correlation: Correlation,
-        answer: oneshot::Sender<Result<Answered, CallError>>,
-        tickets: mpsc::Sender<TicketUpdate>,
-    },
-    Subscribe {
-        id: SubscriptionId,
-        stream: Stream,
-        deliveries: mpsc::Sender<Heard>,
-        missed: Arc<AtomicU64>,
-    },
-    Emit {
-        namespace: String,
-        event: String,
-        args: Vec<Value>,
-    },
-    Commit {
-        namespace: String,
-        change: Commit,
-    },
-}
-
-/// What the handle gives back. Unbounded in form only: each call and each subscription releases at most once.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Release {
-    Abandon(CallId),
-    Unsubscribe(SubscriptionId),
-    Leave,
-}
 
 /// The driver's task; it ends when the node has left the network.
 #[derive(Debug)]
@@ -104,10 +69,11 @@ pub(super) fn start(identity: Identity, links: Vec<Link>) -> (Node, Running) {
         network: network_tx,
         network_changed: true,
         calls: HashMap::new(),
-        tickets: HashMap::new(),
+        tickets: Followed::default(),
         listeners: HashMap::new(),
         runs: JoinSet::new(),
         run_ids: HashMap::new(),
+        owed: HashMap::new(),
         leaving: false,
     };
     (node, Running(tokio::spawn(driver.run())))
@@ -134,16 +100,18 @@ struct Driver {
     network: watch::Sender<Arc<Network>>,
     network_changed: bool,
     calls: HashMap<CallId, oneshot::Sender<Result<Answered, CallError>>>,
-    tickets: HashMap<CallId, mpsc::Sender<TicketUpdate>>,
+    tickets: Followed,
     listeners: HashMap<SubscriptionId, Listener>,
     runs: JoinSet<Result<Option<Value>, Failure>>,
     run_ids: HashMap<task::Id, RunId>,
+    /// The runs that answer later, and how they are told that nobody waits any more.
+    owed: HashMap<RunId, watch::Sender<bool>>,
     leaving: bool,
 }
 
 impl Driver {
     async fn run(mut self) {
-        let timer = tokio::time::sleep(std::time::Duration::ZERO);
+        let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
         self.drain();
         while !(self.leaving && self.links.is_empty()) {
@@ -242,6 +210,7 @@ impl Driver {
             self.command(command, now);
         }
         if let Some(run) = self.run_ids.remove(&task) {
+            self.owed.remove(&run);
             self.state.handle_ran(run, result, now);
         }
     }
@@ -251,9 +220,9 @@ impl Driver {
             // The release of a caller or listener that is gone may have overtaken the command: nothing would end it.
             Command::Call { answer, .. } if answer.is_closed() => {}
             Command::Subscribe { deliveries, .. } if deliveries.is_closed() => {}
-            Command::Call { id, call, correlation, answer, tickets } => {
+            Command::Call { id, call, correlation, answer, ticket } => {
                 self.calls.insert(id, answer);
-                self.tickets.insert(id, tickets);
+                self.tickets.begin(id, ticket);
                 self.state.call(id, call, correlation, now);
             }
             Command::Subscribe { id, stream, deliveries, missed } => {
@@ -262,6 +231,15 @@ impl Driver {
             }
             Command::Emit { namespace, event, args } => self.state.emit(&namespace, &event, &args),
             Command::Commit { namespace, change } => self.state.commit(&namespace, change),
+            Command::Defer { run, life, gone, answer } => {
+                let deferred = self.state.defer(run, life, now);
+                if deferred.is_ok() {
+                    self.owed.insert(run, gone);
+                }
+                // A method that no longer asks has ended, or was ended.
+                let _ = answer.send(deferred);
+            }
+            Command::Progress { run, value } => self.state.progress(run, value),
         }
     }
 
@@ -321,36 +299,27 @@ impl Driver {
         match event {
             NodeEvent::Resolved(id, outcome) => {
                 if outcome.as_ref().map_or(true, |answered| answered.ticket_expires_ms.is_none()) {
-                    self.tickets.remove(&id);
+                    self.tickets.forget(id);
                 }
                 if let Some(answer) = self.calls.remove(&id) {
                     // Nobody waits any more: the answer is late, not lost.
                     let _ = answer.send(outcome);
                 }
             }
-            NodeEvent::Ticket(id, update) => self.ticket(id, update),
+            NodeEvent::Ticket(id, update) => self.tickets.update(id, update, now()),
             NodeEvent::Delivery(id, delivery) => {
                 if let Some(listener) = self.listeners.get(&id) {
                     listener.deliver(delivery.into());
                 }
             }
             NodeEvent::Run(incoming) => self.start_run(incoming),
+            NodeEvent::CallerGone(run) => {
+                if let Some(gone) = self.owed.get(&run) {
+                    gone.send_replace(true);
+                }
+            }
             NodeEvent::NetworkChanged => self.network_changed = true,
             NodeEvent::Note(note) => log::note(&note),
-        }
-    }
-
-    fn ticket(&mut self, id: CallId, update: TicketUpdate) {
-        let ends = update.is_final();
-        // Progress that nobody reads falls off; the last place is kept for the end.
-        if let Some(updates) = self.tickets.get(&id)
-            && (ends || updates.capacity() > 1)
-        {
-            // Nobody follows this ticket: its news has nowhere to go.
-            let _ = updates.try_send(update);
-        }
-        if ends {
-            self.tickets.remove(&id);
         }
     }
 

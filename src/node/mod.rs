@@ -18,6 +18,7 @@
 //! # }
 //! ```
 
+mod command;
 mod driver;
 mod error;
 mod listener;
@@ -26,6 +27,7 @@ mod service;
 pub mod state;
 #[cfg(test)]
 pub(crate) mod testing;
+mod ticket;
 
 use std::{
     sync::{
@@ -38,18 +40,19 @@ use std::{
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
+use self::{
+    command::{Command, Release},
+    state::{CallId, SubscriptionId},
+};
 pub use self::{
     driver::Running,
     error::{CallError, Certainty, Doubt, NotSent},
-    service::{Service, ServiceFuture},
+    service::{Later, Service, ServiceFuture},
     state::{
-        Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, Roster, SNAPSHOT, Seen, Serving, Stream,
+        Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, Roster, RunId, SNAPSHOT, Seen, Serving, Stream,
         TicketUpdate,
     },
-};
-use self::{
-    driver::{Command, Release},
-    state::{CallId, SubscriptionId},
+    ticket::{Ended, Progress, TicketHandle, TicketLog},
 };
 use crate::{
     link::{Link, LinkId},
@@ -110,17 +113,6 @@ pub struct Answer {
     pub value: Option<Value>,
     /// The receipt of a deferred method.
     pub ticket: Option<TicketHandle>,
-}
-
-/// A deferred answer on its way.
-#[derive(Debug)]
-pub struct TicketHandle {
-    /// The correlation of the call, which names the ticket.
-    pub id: String,
-    /// When it lapses, in milliseconds since the Unix epoch.
-    pub expires_ms: i64,
-    /// What becomes of it.
-    pub updates: mpsc::Receiver<TicketUpdate>,
 }
 
 /// What a listener hears.
@@ -193,8 +185,6 @@ impl Drop for Waiting<'_> {
 
 /// How many deliveries wait for a listener before they fall off.
 const LISTENER_QUEUE: usize = 1024;
-/// How many updates of a ticket wait for whoever follows it.
-const TICKET_QUEUE: usize = 64;
 
 impl Node {
     /// Starts the driver over these links. The second value ends when the node has left.
@@ -225,15 +215,15 @@ impl Node {
         let id = CallId(self.next_id());
         let correlation = Uuid::new_v4().hyphenated().to_string();
         let (answer, answered) = oneshot::channel();
-        let (tickets, updates) = mpsc::channel(TICKET_QUEUE);
-        let ticket = correlation.clone();
-        let command = Command::Call { id, call, correlation: correlation.into(), answer, tickets };
+        let (ticket, log) = watch::channel(TicketLog::default());
+        let name = correlation.clone();
+        let command = Command::Call { id, call, correlation: correlation.into(), answer, ticket };
         self.shared.commands.try_send(command).map_err(|error| not_taken(&error))?;
         let mut waiting = Waiting { id, shared: &self.shared, armed: true };
         let outcome = answered.await;
         waiting.armed = false;
         let answer = outcome.unwrap_or(Err(CallError::UnknownOutcome(Doubt::Closing)))?;
-        let ticket = answer.ticket_expires_ms.map(|expires_ms| TicketHandle { id: ticket, expires_ms, updates });
+        let ticket = answer.ticket_expires_ms.map(|expires_ms| TicketHandle { id: name, expires_ms, log });
         Ok(Answer { value: answer.value, ticket })
     }
 

@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{Plant, PlantError, Principal, Target, descriptions::is_fake, gate::Action, nearest};
+use super::{Plant, PlantError, Principal, Target, Ticket, descriptions::is_fake, gate::Action, nearest};
 use crate::{
     contract::{
         ArgumentFault, Description, Effect, Method, Namespace, Semantics, TypeNode, Types, signature, validate,
     },
-    node::{Answer, Call, TicketHandle},
+    node::{Answer, Call},
     wire::{Map, PeerName, Value},
 };
 
@@ -60,7 +60,7 @@ pub struct Called {
     /// The key it carried.
     pub idempotency_key: Option<String>,
     /// The answer that follows, of a deferred method.
-    pub ticket: Option<TicketHandle>,
+    pub ticket: Option<Arc<Ticket>>,
     /// Whether the answer came from a peer that says it is a fake.
     pub fake: bool,
 }
@@ -108,17 +108,12 @@ impl Plant {
         };
         let started = Instant::now();
         match self.node().call(call).await {
-            Ok(Answer { value, ticket }) => Ok(Called {
-                target,
-                value,
-                took: started.elapsed(),
-                semantics,
-                effect,
-                checked,
-                idempotency_key,
-                ticket,
-                fake,
-            }),
+            Ok(Answer { value, ticket }) => {
+                let took = started.elapsed();
+                let facts = (effect == Effect::Observe, fake);
+                let ticket = ticket.map(|handle| self.keep_ticket(principal, &target, handle, facts));
+                Ok(Called { target, value, took, semantics, effect, checked, idempotency_key, ticket, fake })
+            }
             Err(error) => {
                 let observes = effect == Effect::Observe;
                 Err(PlantError::Call { target, semantics, observes, idempotency_key, error })

@@ -1,5 +1,6 @@
 //! Why a verb did not do what it was asked. Each variant holds what the reader needs to do better.
 
+use super::TicketView;
 use crate::{
     contract::{Effect, Semantics},
     node::{CallError, LinkState},
@@ -131,6 +132,14 @@ pub enum PlantError {
         path: String,
         /// The two.
         methods: (String, String),
+    },
+    /// No ticket of that id is known.
+    #[error("no ticket '{ticket}' is known")]
+    UnknownTicket {
+        /// The id.
+        ticket: String,
+        /// The tickets of this client, open ones first.
+        tickets: Vec<TicketView>,
     },
     /// A call ended badly.
     #[error("{target}: {error}")]

@@ -6,11 +6,11 @@ mod capability;
 mod describe;
 mod descriptions;
 mod error;
-mod follow;
 mod gate;
 mod peers;
 mod read_state;
 mod set_state;
+mod tickets;
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,11 +21,12 @@ pub use describe::Described;
 use descriptions::Descriptions;
 pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, Target};
-pub use follow::Followed;
 pub use gate::Principal;
 pub use peers::{PeerKind, PeerLine};
 pub use read_state::{ReadState, Snapshot};
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
+use tickets::Tickets;
+pub use tickets::{Ticket, TicketState, TicketView};
 
 use crate::{
     node::{LinkState, Network, Node, Seen},
@@ -43,6 +44,7 @@ struct Shared {
     node: Node,
     settings: Settings,
     descriptions: Descriptions,
+    tickets: Tickets,
 }
 
 /// How this process looks at its plant.
@@ -64,7 +66,8 @@ const ALTERNATIVES: usize = 8;
 impl Plant {
     /// A plant as seen through `node`.
     pub fn new(node: Node, settings: Settings) -> Self {
-        Self { shared: Arc::new(Shared { node, settings, descriptions: Descriptions::default() }) }
+        let (descriptions, tickets) = (Descriptions::default(), Tickets::default());
+        Self { shared: Arc::new(Shared { node, settings, descriptions, tickets }) }
     }
 
     /// Our own name on the network.

@@ -14,6 +14,7 @@ mod demo;
 #[cfg(feature = "demo")]
 mod demo_broker;
 mod harness;
+mod later;
 mod link_mqtt;
 mod mcp;
 mod node;

@@ -2,7 +2,8 @@
 
 use plantbridge::{
     link::{DownKind, DownReason, Link, LinkEvent, LinkId, Outbound, Rejection},
-    mcp::{Offer, tools},
+    mcp::tools,
+    plant::Plant,
     wire::{
         Frame, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value,
         frame::{Answer, Ticket},
@@ -17,18 +18,24 @@ use crate::{
 };
 
 /// The other end of the bridge's link, in the hands of the test.
-struct ByHand {
+pub(crate) struct ByHand {
     asked: mpsc::Receiver<Outbound>,
     events: mpsc::Sender<LinkEvent>,
 }
 
-fn name(text: &str) -> PeerName {
+pub(crate) fn name(text: &str) -> PeerName {
     PeerName::configured(text).unwrap()
 }
 
 impl ByHand {
+    /// A bridge whose link the test holds, with the peer `works` online, and a client of it.
+    pub(crate) async fn joined() -> (Client, Self) {
+        let (plant, hand) = Self::plant().await;
+        (attached(plant).await, hand)
+    }
+
     /// A bridge whose link the test holds, with the peer `works` online.
-    async fn joined() -> (Client, Self) {
+    pub(crate) async fn plant() -> (Plant, Self) {
         let (outbound, asked) = mpsc::channel(64);
         let (events, received) = mpsc::channel(64);
         let plant = bridge(vec![Link { id: LinkId(0), outbound, events: received }], false);
@@ -36,17 +43,15 @@ impl ByHand {
         hand.tell(LinkEvent::Up).await;
         hand.tell(LinkEvent::Online { peer: name("works"), shape: None }).await;
         hand.tell(LinkEvent::Settled).await;
-        let mut client = Client::over(plant, tools::all(), &Setup { offer: Offer::default(), ..Setup::default() });
-        client.initialize("2025-06-18").await;
-        (client, hand)
+        (plant, hand)
     }
 
-    async fn tell(&self, event: LinkEvent) {
+    pub(crate) async fn tell(&self, event: LinkEvent) {
         self.events.send(event).await.unwrap();
     }
 
     /// The next request, taken off the link as a link takes it; `msgrpc.describe` is refused, as a minimal device would.
-    async fn request(&mut self) -> (u64, Request) {
+    pub(crate) async fn request(&mut self) -> (u64, Request) {
         loop {
             let Some(Outbound::Frame { id, frame, claim }) = self.asked.recv().await else { continue };
             let Message::Request(request) = frame.message else { continue };
@@ -58,26 +63,33 @@ impl ByHand {
         }
     }
 
-    async fn answer(&self, request: &Request, answer: Answer) {
+    pub(crate) async fn answer(&self, request: &Request, answer: Answer) {
         self.answer_as("works", request, answer).await;
     }
 
-    async fn answer_as(&self, from: &str, request: &Request, answer: Answer) {
+    pub(crate) async fn answer_as(&self, from: &str, request: &Request, answer: Answer) {
         let reply = Reply { correlation: request.correlation.clone(), route: ReplyRoute::default(), answer };
         let frame = Frame { source: name(from), target: name("bridge"), message: Message::Reply(reply) };
         self.tell(LinkEvent::Frame(frame)).await;
     }
 }
 
-fn refusal(code: &str, message: &str) -> Answer {
+/// A client of this plant.
+pub(crate) async fn attached(plant: Plant) -> Client {
+    let mut client = Client::over(plant, tools::all(), &Setup::default());
+    client.initialize("2025-06-18").await;
+    client
+}
+
+pub(crate) fn refusal(code: &str, message: &str) -> Answer {
     Answer::Error(RemoteError { code: code.into(), name: "RpcError".into(), message: message.into() })
 }
 
-fn press() -> Json {
+pub(crate) fn press() -> Json {
     json!({"peer": "works", "namespace": "press", "method": "close", "timeout_ms": 3000})
 }
 
-async fn error_of(client: &mut Client) -> Json {
+pub(crate) async fn error_of(client: &mut Client) -> Json {
     let answer = client.read().await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     answer["result"]["structuredContent"]["error"].clone()

@@ -5,6 +5,7 @@ mod describe_peer;
 mod find_capability;
 mod list_peers;
 mod read_state;
+mod read_ticket;
 mod set_state;
 
 use std::time::Duration;
@@ -31,6 +32,7 @@ pub fn all() -> Vec<Tool> {
         call_method::tool(),
         read_state::tool(),
         set_state::tool(),
+        read_ticket::tool(),
     ]
 }
 
