@@ -60,13 +60,28 @@ impl From<PlantError> for ToolError {
                 Self::new(ErrorCode::AmbiguousSetter, message).alternatives([first, second]).outcome(Outcome::NotRun)
             }
             PlantError::UnknownTicket { ticket, tickets } => unknown_ticket(&ticket, &tickets, message),
-            PlantError::Call { target, observes, idempotency_key, error, .. } => {
-                let error = call_failed(&target, observes, error);
-                match idempotency_key {
-                    Some(key) if error.code() == ErrorCode::UnknownOutcome => error.detail("idempotency_key", key),
-                    Some(_) | None => error,
-                }
+            PlantError::NotInControl { target, holder, other_client, lost, refusal } => {
+                let error = not_in_control(&target, holder, other_client, message);
+                let error = if let Some(why) = lost { error.detail("lost", why) } else { error };
+                let Some(RemoteError { code, message, .. }) = refusal else { return error };
+                error.peer_error(&code, &message)
             }
+            PlantError::LimitReached { limit, .. } => {
+                Self::new(ErrorCode::LimitReached, message).detail("limit", limit).outcome(Outcome::NotRun)
+            }
+            PlantError::Call { target, observes, idempotency_key, error, .. } => {
+                call_failed(&target, observes, error).keyed(idempotency_key)
+            }
+        }
+    }
+}
+
+impl ToolError {
+    /// The key the command carried, where its outcome is unknown.
+    fn keyed(self, key: Option<String>) -> Self {
+        match key {
+            Some(key) if self.code() == ErrorCode::UnknownOutcome => self.detail("idempotency_key", key),
+            Some(_) | None => self,
         }
     }
 }
@@ -90,6 +105,28 @@ fn unknown_ticket(ticket: &str, tickets: &[TicketView], message: String) -> Tool
     let ids = tickets.iter().map(|known| known.id.as_str()).filter(|id| *id != ticket);
     let error = ToolError::new(ErrorCode::UnknownTicket, message).alternatives(ids);
     if known.is_empty() { error } else { error.detail("tickets", known) }
+}
+
+/// Nothing ran: the next step is to take control, from whoever has it if that is right.
+fn not_in_control(target: &Target, holder: Option<String>, client: Option<String>, message: String) -> ToolError {
+    let mut next = json!({"peer": target.peer.as_str(), "namespace": target.namespace});
+    let taken = holder.is_some() || client.is_some() || target.method == "$acquire";
+    if taken && let Some(next) = next.as_object_mut() {
+        next.insert("take".into(), true.into());
+    }
+    let fix = if taken {
+        format!("if it is right to take control from whoever has it: take_control {next}; then call again")
+    } else {
+        format!("take_control {next}, if that is right, then call again; release_control when done")
+    };
+    let mut error = ToolError::new(ErrorCode::NotInControl, message).fix(fix).outcome(Outcome::NotRun);
+    if let Some(holder) = holder {
+        error = error.detail("holder", holder);
+    }
+    match client {
+        Some(client) => error.detail("client", client),
+        None => error,
+    }
 }
 
 /// Where a ticket stands, in one word.

@@ -73,6 +73,8 @@ struct Ready {
     effect: Effect,
     checked: bool,
     fake: bool,
+    /// Whether whoever calls it must be in control.
+    needs_control: bool,
 }
 
 impl Plant {
@@ -94,8 +96,11 @@ impl Plant {
         timeout: Duration,
         key: Option<String>,
     ) -> Result<Called, PlantError> {
-        let Ready { target, args, semantics, effect, checked, fake } = ready;
+        let Ready { target, args, semantics, effect, checked, fake, needs_control } = ready;
         self.permit(principal, &Action { target: target.clone(), semantics, effect })?;
+        if needs_control {
+            self.not_on_anothers_control(principal, &target)?;
+        }
         let made = || Uuid::new_v4().hyphenated().to_string();
         let idempotency_key = key.or_else(|| (semantics == Some(Semantics::NonRepeatableCommand)).then(made));
         let call = Call {
@@ -115,8 +120,7 @@ impl Plant {
                 Ok(Called { target, value, took, semantics, effect, checked, idempotency_key, ticket, fake })
             }
             Err(error) => {
-                let observes = effect == Effect::Observe;
-                Err(PlantError::Call { target, semantics, observes, idempotency_key, error })
+                Err(self.call_failed(principal, target, (semantics, effect == Effect::Observe), idempotency_key, error))
             }
         }
     }
@@ -129,7 +133,9 @@ fn check(peer: PeerName, request: CallRequest, description: Option<&Arc<Descript
     let Some(description) = description else {
         let args = positional(&target, request.arguments, None)?;
         let (semantics, effect) = (None, Effect::Operate);
-        return Ok(Ready { target, args, semantics, effect, checked: false, fake: false });
+        let needs_control = matches!(target.method.as_str(), "$acquire" | "$release");
+        let (checked, fake) = (false, false);
+        return Ok(Ready { target, args, semantics, effect, checked, fake, needs_control });
     };
     let namespace = find_namespace(description, &target.peer, &target.namespace)?;
     let fake = is_fake(description);
@@ -139,8 +145,8 @@ fn check(peer: PeerName, request: CallRequest, description: Option<&Arc<Descript
     let args = positional(&target, request.arguments, Some(method))?;
     let checked = method.params.is_some();
     arguments(&target, method, &description.types, &args)?;
-    let (semantics, effect) = (method.semantics, method.effect());
-    Ok(Ready { target, args, semantics, effect, checked, fake })
+    let (semantics, effect, needs_control) = (method.semantics, method.effect(), method.requires_authority);
+    Ok(Ready { target, args, semantics, effect, checked, fake, needs_control })
 }
 
 /// The built-ins of a component count as described; everything else that is not in the description is refused here.
@@ -160,7 +166,8 @@ fn built_in(target: Target, arguments: Arguments, namespace: &Namespace, fake: b
         }
     };
     let args = positional(&target, arguments, None)?;
-    Ok(Ready { target, args, semantics, effect, checked: false, fake })
+    let needs_control = effect != Effect::Observe;
+    Ok(Ready { target, args, semantics, effect, checked: false, fake, needs_control })
 }
 
 fn hint(method: &str) -> &'static str {

@@ -3,10 +3,12 @@
 
 mod call;
 mod capability;
+mod control;
 mod describe;
 mod descriptions;
 mod error;
 mod gate;
+mod leases;
 mod peers;
 mod read_state;
 mod set_state;
@@ -17,11 +19,14 @@ use std::{sync::Arc, time::Duration};
 pub(crate) use call::find_namespace;
 pub use call::{Arguments, CallRequest, Called};
 pub use capability::{Capabilities, CapabilityMatch};
+pub use control::{Control, Released, TakeControl};
 pub use describe::Described;
 use descriptions::Descriptions;
 pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, Target};
 pub use gate::Principal;
+use leases::Leases;
+pub use leases::{Authority, KnownAuthority};
 pub use peers::{PeerKind, PeerLine};
 pub use read_state::{ReadState, Snapshot};
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
@@ -45,6 +50,7 @@ struct Shared {
     settings: Settings,
     descriptions: Descriptions,
     tickets: Tickets,
+    leases: Leases,
 }
 
 /// How this process looks at its plant.
@@ -66,8 +72,8 @@ const ALTERNATIVES: usize = 8;
 impl Plant {
     /// A plant as seen through `node`.
     pub fn new(node: Node, settings: Settings) -> Self {
-        let (descriptions, tickets) = (Descriptions::default(), Tickets::default());
-        Self { shared: Arc::new(Shared { node, settings, descriptions, tickets }) }
+        let (descriptions, tickets, leases) = (Descriptions::default(), Tickets::default(), Leases::default());
+        Self { shared: Arc::new(Shared { node, settings, descriptions, tickets, leases }) }
     }
 
     /// Our own name on the network.

@@ -63,6 +63,7 @@ impl Snapshot {
 
 /// An open look at a component: snapshots as they come. Dropping it closes it.
 pub(super) struct Observation {
+    plant: Plant,
     peer: PeerName,
     namespace: String,
     subscription: Subscription,
@@ -78,7 +79,10 @@ impl Observation {
     /// The next snapshot within `patience`; `None` when the time is up.
     pub(super) async fn next(&mut self, patience: Duration) -> Result<Option<Snapshot>, PlantError> {
         match tokio::time::timeout(patience, self.snapshot()).await {
-            Ok(Ok(snapshot)) => Ok(Some(snapshot)),
+            Ok(Ok(snapshot)) => {
+                self.plant.saw(&self.namespace, &snapshot);
+                Ok(Some(snapshot))
+            }
             Ok(Err(ended)) => Err(self.why(ended)),
             Err(_) => Ok(None),
         }
@@ -151,11 +155,11 @@ impl Plant {
             idempotency_key: None,
             error,
         })?;
-        Ok(Observation { peer: peer.clone(), namespace: namespace.into(), subscription })
+        Ok(Observation { plant: self.clone(), peer: peer.clone(), namespace: namespace.into(), subscription })
     }
 
     /// The refusal, with the components the peer does have.
-    async fn not_a_component(&self, peer: PeerName, namespace: String) -> PlantError {
+    pub(super) async fn not_a_component(&self, peer: PeerName, namespace: String) -> PlantError {
         let description = self.description_if_any(&peer).await.ok().flatten();
         if let Some(description) = &description
             && let Err(unknown) = find_namespace(description, &peer, &namespace)

@@ -6,7 +6,9 @@ mod find_capability;
 mod list_peers;
 mod read_state;
 mod read_ticket;
+mod release_control;
 mod set_state;
+mod take_control;
 
 use std::time::Duration;
 
@@ -33,6 +35,8 @@ pub fn all() -> Vec<Tool> {
         read_state::tool(),
         set_state::tool(),
         read_ticket::tool(),
+        take_control::tool(),
+        release_control::tool(),
     ]
 }
 
