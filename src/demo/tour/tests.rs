@@ -27,6 +27,11 @@ fn good() -> Vec<(bool, Json)> {
         (false, json!({"result": "heating"})),
         (true, json!({"error": {"code": "invalid_params", "outcome": "not_run", "message": "expected number"}})),
         (false, json!({"result": lot})),
+        (false, json!({"result": {"loaf": 1, "recipe": "wheat"}, "ticket": {"state": "resolved", "progress": 100}})),
+        (true, json!({"error": {"code": "not_in_control", "outcome": "not_run", "fix": "take_control {}"}})),
+        (false, json!({"controlled": "bakery.oven", "holder": "bridge"})),
+        (false, json!({"result": 0.5})),
+        (false, json!({"component": "bakery.oven", "released": true})),
         (false, json!({"result": null, "checked": false})),
         (true, json!({"error": {"code": "unknown_peer", "alternatives": ["bakery"]}})),
     ]
