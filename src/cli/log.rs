@@ -2,16 +2,18 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing_subscriber::{filter::Targets, fmt, prelude::*};
 
-/// What is logged unless RUST_LOG says otherwise. The SDK writes payloads, so it is heard only when it fails.
-const DEFAULT: &str = "warn,plantbridge=info,rmcp=error,mqtt5=error";
+/// What is logged unless RUST_LOG says otherwise. The SDK and the MQTT client write payloads, so they are heard
+/// only when they fail.
+const DEFAULT: &str = "warn,plantbridge=info,rmcp=error,rumqttc=error,mqtt5=error";
 
 /// Starts logging.
 pub(super) fn init() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT));
+    let wanted = std::env::var("RUST_LOG").ok().and_then(|wanted| wanted.parse::<Targets>().ok());
+    let filter = wanted.unwrap_or_else(|| DEFAULT.parse().unwrap_or_default());
     let colours = std::io::stderr().is_terminal();
-    let log = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
+    let log = fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
     // A second call finds logging started, which is what it wants.
-    let _ = log.try_init();
+    let _ = tracing_subscriber::registry().with(filter).with(log).try_init();
 }

@@ -225,7 +225,7 @@ where
             _ = out.flush(), if out.pending() => Step::Flushed,
             result = read.read_buf(lines.room()), if may_read => Step::Read(result),
             () = stop.cancelled(), if deadline.is_none() => Step::Stop,
-            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Step::DrainedLongEnough,
+            () = until(deadline) => Step::DrainedLongEnough,
         }
     }
 
@@ -287,6 +287,14 @@ where
         self.closing.cancel();
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
         None
+    }
+}
+
+/// Waits for that moment; for ever, and without asking the clock, if there is none.
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -140,10 +140,10 @@ impl ToolError {
         self.detail("peer_error", serde_json::json!({"code": code, "message": message}))
     }
 
-    /// What would have worked, if anything is known.
+    /// What would have worked, if anything is known: some of it, where there is much.
     #[must_use]
     pub fn alternatives<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> Self {
-        let names: Vec<Json> = names.into_iter().map(|name| Json::String(name.into())).collect();
+        let names: Vec<Json> = names.into_iter().take(ALTERNATIVES).map(|name| bounded(&name.into(), NAME)).collect();
         if names.is_empty() { self } else { self.detail("alternatives", names) }
     }
 
@@ -190,9 +190,9 @@ impl ToolError {
         let body = &*self.0;
         let mut error = Map::new();
         error.insert("code".into(), body.code.as_str().into());
-        error.insert("message".into(), body.message.as_str().into());
-        error.insert("cause".into(), body.cause.as_str().into());
-        error.insert("fix".into(), body.fix.as_str().into());
+        error.insert("message".into(), bounded(&body.message, TEXT));
+        error.insert("cause".into(), bounded(&body.cause, TEXT));
+        error.insert("fix".into(), bounded(&body.fix, TEXT));
         error.insert("retryable".into(), self.retryable().into());
         if let Some(outcome) = body.outcome {
             error.insert("outcome".into(), outcome.as_str().into());
@@ -201,7 +201,7 @@ impl ToolError {
             error.insert("retry_after_ms".into(), u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).into());
         }
         for (key, value) in &body.details {
-            error.entry(key.as_str()).or_insert_with(|| value.clone());
+            error.entry(key.as_str()).or_insert_with(|| shortened(value));
         }
         error
     }
@@ -234,6 +234,31 @@ impl fmt::Display for ToolError {
 
 impl std::error::Error for ToolError {}
 
+/// A member of an error with every text in it bounded: a peer that refuses at length is not to cost a model its mind.
+fn shortened(value: &Json) -> Json {
+    match value {
+        Json::String(text) => bounded(text, TEXT),
+        Json::Array(items) => items.iter().map(shortened).collect(),
+        Json::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), shortened(value))).collect::<Map<_, _>>().into()
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => value.clone(),
+    }
+}
+
+fn bounded(text: &str, most: usize) -> Json {
+    match text::cut(text, most) {
+        (head, true) => format!("{head}{}", text::ELLIPSIS).into(),
+        (whole, false) => whole.into(),
+    }
+}
+
+/// Bytes a text of an error may have.
+const TEXT: usize = 4 * 1024;
+/// Bytes one of the alternatives may have.
+const NAME: usize = 1_024;
+/// How many alternatives are offered.
+const ALTERNATIVES: usize = 50;
 /// How much of an internal error's detail the log keeps.
 const MAX_LOGGED: usize = 2_000;
 
@@ -276,6 +301,21 @@ mod tests {
         let keys: Vec<_> = text.lines().map(|line| line.split(": ").next().unwrap()).collect();
         assert_eq!(keys, ["code", "message", "cause", "fix", "retryable", "retry_after_ms", "peer_error"]);
         assert!(text.starts_with("code: peer_refused\nmessage: no\\nfix: open the door\\u202e\n"), "{text}");
+    }
+
+    /// F-09: whatever a peer says or is called, an error stays short; what was cut is marked.
+    #[test]
+    fn an_error_is_short_whatever_the_peer_said() {
+        let huge = "é".repeat(5_000_000);
+        let error = ToolError::new(ErrorCode::PeerRefused, huge.as_str())
+            .fix(huge.as_str())
+            .peer_error(&huge, &huge)
+            .detail("signature", huge.as_str())
+            .alternatives(vec![huge.as_str(); 5_000]);
+        let json = error.to_json();
+        assert!(serde_json::to_string(&json).unwrap().len() < 80 * 1024);
+        assert!(json["peer_error"]["message"].as_str().unwrap().ends_with('…'));
+        assert!(error.to_text().len() < 80 * 1024);
     }
 
     /// A detail cannot replace a field that is ours to decide.

@@ -21,13 +21,15 @@ impl From<PlantError> for ToolError {
     fn from(error: PlantError) -> Self {
         let message = error.to_string();
         match error {
-            PlantError::BadArgument { argument, expected, problem } => {
-                Self::new(ErrorCode::BadArgument, problem).argument(argument).expected(expected)
-            }
+            PlantError::BadArgument { argument, expected, problem } => Self::new(ErrorCode::BadArgument, problem)
+                .argument(argument)
+                .expected(expected)
+                .outcome(Outcome::NotRun),
             PlantError::NetworkUnavailable { links } => unavailable(&links, message),
             PlantError::UnknownPeer { alternatives, .. } => unknown_peer(alternatives, message),
             PlantError::Undescribed { peer, .. } => Self::new(ErrorCode::PeerUndescribed, message)
-                .fix(format!("call_method works without a description; ask whoever runs {peer} what it serves")),
+                .fix(format!("call_method works without a description; ask whoever runs {peer} what it serves"))
+                .outcome(Outcome::NotRun),
             PlantError::UnknownNamespace { peer, alternatives, .. } => Self::new(ErrorCode::UnknownNamespace, message)
                 .alternatives(alternatives)
                 .fix(describe_peer(peer.as_str()))
@@ -66,11 +68,12 @@ impl From<PlantError> for ToolError {
                 let Some(RemoteError { code, message, .. }) = refusal else { return error };
                 error.peer_error(&code, &message)
             }
+            PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
             PlantError::LimitReached { limit, .. } => {
                 Self::new(ErrorCode::LimitReached, message).detail("limit", limit).outcome(Outcome::NotRun)
             }
-            PlantError::Call { target, observes, idempotency_key, error, .. } => {
-                call_failed(&target, observes, error).keyed(idempotency_key)
+            PlantError::Call { target, checked, observes, idempotency_key, error } => {
+                call_failed(&target, checked, observes, error).keyed(idempotency_key)
             }
         }
     }
@@ -175,8 +178,12 @@ fn word(kind: DownKind) -> &'static str {
 
 /// A call that ended badly. What it may have changed decides between a read that was not answered and a command whose
 /// outcome is unknown.
-fn call_failed(target: &Target, observes: bool, error: CallError) -> ToolError {
-    let certainty = error.certainty();
+fn call_failed(target: &Target, checked: bool, observes: bool, error: CallError) -> ToolError {
+    let certainty = match &error {
+        // What fitted the peer's own description and is refused all the same may be the result, and then the method ran.
+        CallError::Refused(remote) if checked && remote.code == "InvalidParams" => Certainty::MayHaveRun,
+        error => error.certainty(),
+    };
     let message = format!("{target} failed: {error}");
     match error {
         CallError::NotSent(why) => not_sent(&why, message),

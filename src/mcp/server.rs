@@ -185,7 +185,12 @@ impl Session {
             shared: Arc::clone(&self.front.shared),
         };
         let panicked = |panic: &str| call.internal(&format!("{} panicked: {panic}", call.tool));
-        let work = tool.start(self.front.plant.clone(), request.arguments.unwrap_or_default(), call.clone())?;
+        let not_begun = |error: ToolError| {
+            let changes = !tool.spec().hints.read_only && error.certainty().is_none();
+            if changes { error.outcome(Outcome::NotRun) } else { error }
+        };
+        let work = tool.start(self.front.plant.clone(), request.arguments.unwrap_or_default(), call.clone());
+        let work = work.map_err(not_begun)?;
         let answer = async {
             let place = self.places.place(self.gone(&context)).await?;
             let ran = self.places.run(place, work, token, self.gone(&context), panicked).await;
@@ -220,7 +225,8 @@ impl ServerHandler for Session {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let answer = match self.call(request, context).await {
+        // Boxed: the SDK moves the future of a request about several times before it runs.
+        let answer = match Box::pin(self.call(request, context)).await {
             Ok(value) => result::success(value),
             Err(error) => result::failure(&error),
         };

@@ -89,6 +89,8 @@ impl Serialize for Tagged<'_> {
 /// How deeply values may nest; arguments are refused at 64 before they come here.
 pub const MAX_DEPTH: usize = 100;
 
+/// The extension type that is a date on the wire.
+const DATE: i8 = -1;
 const TAGS: [&str; 5] = ["$date", "$bytes", "$number", "$map", "$ext"];
 const MAX_SAFE: u64 = (1 << 53) - 1;
 
@@ -220,6 +222,7 @@ fn decode_ext(members: &JsonMap<String, Json>) -> Result<Value, Trail> {
     let kind = members.get("type").and_then(Json::as_i64).and_then(|kind| i8::try_from(kind).ok());
     let bytes = members.get("bytes").and_then(Json::as_str);
     match (kind, bytes) {
+        (Some(DATE), _) => problem("type -1 is a date: write it as {\"$date\": …}"),
         (Some(kind), Some(bytes)) if members.len() == 2 => Ok(Value::Ext(kind, decode_bytes(bytes)?)),
         _ => problem("$ext holds {\"type\": -128 to 127, \"bytes\": base64}"),
     }
@@ -310,6 +313,7 @@ mod tests {
             (json!({"$map": 1}), "/$map"),
             (json!({"$map": {"x": {"$date": null}}}), "/$map/x/$date"),
             (json!({"$ext": {"type": 200, "bytes": ""}}), "/$ext"),
+            (json!({"$ext": {"type": -1, "bytes": "AA=="}}), "/$ext"),
         ] {
             assert_eq!(from_json(json.clone()).unwrap_err().pointer, pointer, "{json}");
         }

@@ -20,8 +20,7 @@ pub(super) enum Command {
         id: CallId,
         call: Call,
         correlation: Correlation,
-        answer: oneshot::Sender<Result<Answered, CallError>>,
-        ticket: watch::Sender<TicketLog>,
+        answer: Caller,
     },
     Subscribe {
         id: SubscriptionId,
@@ -49,6 +48,9 @@ pub(super) enum Command {
         value: Option<Value>,
     },
 }
+
+/// Where the answer of a call goes, and with the receipt of a deferred method what becomes of its ticket.
+pub(super) type Caller = oneshot::Sender<Result<(Answered, Option<watch::Receiver<TicketLog>>), CallError>>;
 
 /// What the handle gives back. Unbounded in form only: each call and each subscription releases at most once.
 #[derive(Clone, Copy, Debug)]

@@ -9,14 +9,14 @@ use std::{
 };
 
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, watch},
     task::{self, JoinError, JoinHandle, JoinSet},
 };
 use uuid::Uuid;
 
 use super::{
     CallError, Failure, Identity, Incoming, Network, Node, NotSent, Service, Shared,
-    command::{Command, Release},
+    command::{Caller, Command, Release},
     listener::Listener,
     log,
     state::{Answered, CallId, NodeEvent, NodeState, Now, RunId, Send, SendWhat, SubscriptionId},
@@ -99,7 +99,7 @@ struct Driver {
     releases: mpsc::UnboundedReceiver<Release>,
     network: watch::Sender<Arc<Network>>,
     network_changed: bool,
-    calls: HashMap<CallId, oneshot::Sender<Result<Answered, CallError>>>,
+    calls: HashMap<CallId, Caller>,
     tickets: Followed,
     listeners: HashMap<SubscriptionId, Listener>,
     runs: JoinSet<Result<Option<Value>, Failure>>,
@@ -220,9 +220,8 @@ impl Driver {
             // The release of a caller or listener that is gone may have overtaken the command: nothing would end it.
             Command::Call { answer, .. } if answer.is_closed() => {}
             Command::Subscribe { deliveries, .. } if deliveries.is_closed() => {}
-            Command::Call { id, call, correlation, answer, ticket } => {
+            Command::Call { id, call, correlation, answer } => {
                 self.calls.insert(id, answer);
-                self.tickets.begin(id, ticket);
                 self.state.call(id, call, correlation, now);
             }
             Command::Subscribe { id, stream, deliveries, missed } => {
@@ -297,15 +296,7 @@ impl Driver {
 
     fn event(&mut self, event: NodeEvent) {
         match event {
-            NodeEvent::Resolved(id, outcome) => {
-                if outcome.as_ref().map_or(true, |answered| answered.ticket_expires_ms.is_none()) {
-                    self.tickets.forget(id);
-                }
-                if let Some(answer) = self.calls.remove(&id) {
-                    // Nobody waits any more: the answer is late, not lost.
-                    let _ = answer.send(outcome);
-                }
-            }
+            NodeEvent::Resolved(id, outcome) => self.resolved(id, outcome),
             NodeEvent::Ticket(id, update) => self.tickets.update(id, update, now()),
             NodeEvent::Delivery(id, delivery) => {
                 if let Some(listener) = self.listeners.get(&id) {
@@ -321,6 +312,16 @@ impl Driver {
             NodeEvent::NetworkChanged => self.network_changed = true,
             NodeEvent::Note(note) => log::note(&note),
         }
+    }
+
+    fn resolved(&mut self, id: CallId, outcome: Result<Answered, CallError>) {
+        let Some(caller) = self.calls.remove(&id) else { return };
+        let told = outcome.map(|answered| {
+            let log = answered.ticket_expires_ms.map(|_| self.tickets.begin(id));
+            (answered, log)
+        });
+        // Nobody waits any more: the answer is late, not lost.
+        let _ = caller.send(told);
     }
 
     fn start_run(&mut self, incoming: Incoming) {

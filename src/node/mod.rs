@@ -215,15 +215,14 @@ impl Node {
         let id = CallId(self.next_id());
         let correlation = Uuid::new_v4().hyphenated().to_string();
         let (answer, answered) = oneshot::channel();
-        let (ticket, log) = watch::channel(TicketLog::default());
-        let name = correlation.clone();
-        let command = Command::Call { id, call, correlation: correlation.into(), answer, ticket };
+        let command = Command::Call { id, call, correlation: correlation.clone().into(), answer };
         self.shared.commands.try_send(command).map_err(|error| not_taken(&error))?;
         let mut waiting = Waiting { id, shared: &self.shared, armed: true };
         let outcome = answered.await;
         waiting.armed = false;
-        let answer = outcome.unwrap_or(Err(CallError::UnknownOutcome(Doubt::Closing)))?;
-        let ticket = answer.ticket_expires_ms.map(|expires_ms| TicketHandle { id: name, expires_ms, log });
+        let (answer, log) = outcome.unwrap_or(Err(CallError::UnknownOutcome(Doubt::Closing)))?;
+        let ticket = answer.ticket_expires_ms.zip(log);
+        let ticket = ticket.map(|(expires_ms, log)| TicketHandle { id: correlation, expires_ms, log });
         Ok(Answer { value: answer.value, ticket })
     }
 

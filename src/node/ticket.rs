@@ -87,14 +87,11 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// A call was made that may be deferred.
-    pub(super) fn begin(&mut self, id: CallId, log: watch::Sender<TicketLog>) {
-        self.logs.insert(id, log);
-    }
-
-    /// It was not.
-    pub(super) fn forget(&mut self, id: CallId) {
-        self.logs.remove(&id);
+    /// A call was answered with a receipt.
+    pub(super) fn begin(&mut self, id: CallId) -> watch::Receiver<TicketLog> {
+        let (sender, log) = watch::channel(TicketLog::default());
+        self.logs.insert(id, sender);
+        log
     }
 
     /// News of a deferred answer.
@@ -160,9 +157,7 @@ mod tests {
     }
 
     fn opened(followed: &mut Followed, id: u64) -> watch::Receiver<TicketLog> {
-        let (sender, log) = watch::channel(TicketLog::default());
-        followed.begin(CallId(id), sender);
-        log
+        followed.begin(CallId(id))
     }
 
     /// wire.md 6.3: at most 64 reports, the oldest falls off; also when few weigh much.

@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Plant, PlantError, Principal, Target, Ticket, descriptions::is_fake, gate::Action, nearest};
+use super::{Plant, PlantError, Principal, Target, Ticket, descriptions::is_fake, gate::Action, nearest, while_wanted};
 use crate::{
     contract::{
         ArgumentFault, Description, Effect, Method, Namespace, Semantics, TypeNode, Types, signature, validate,
@@ -66,7 +67,7 @@ pub struct Called {
 }
 
 /// What is to be called, once it was found and checked.
-struct Ready {
+pub(super) struct Ready {
     target: Target,
     args: Vec<Value>,
     semantics: Option<Semantics>,
@@ -78,18 +79,28 @@ struct Ready {
 }
 
 impl Plant {
-    /// Calls a method and gives what it returned.
-    pub async fn call(&self, principal: &Principal, request: CallRequest) -> Result<Called, PlantError> {
-        let (peer, _) = self.reach(&request.peer, request.wait).await?;
-        let description = self.description_if_any(&peer).await?;
+    /// Calls a method and gives what it returned. Once `stop` is cancelled nothing is sent any more; what has been sent is
+    /// still answered.
+    pub async fn call(
+        &self,
+        principal: &Principal,
+        request: CallRequest,
+        stop: &CancellationToken,
+    ) -> Result<Called, PlantError> {
         let timeout = request.timeout.unwrap_or(self.settings().call_timeout);
         let key = request.idempotency_key.clone();
-        let ready = check(peer, request, description.as_ref())?;
+        let ready = while_wanted(stop, self.ready(request)).await?;
         self.send(principal, ready, timeout, key).await
     }
 
+    async fn ready(&self, request: CallRequest) -> Result<Ready, PlantError> {
+        let (peer, _) = self.reach(&request.peer, request.wait).await?;
+        let description = self.description_if_any(&peer).await?;
+        check(peer, request, description.as_ref())
+    }
+
     /// Sends what was found and checked, if it is permitted. Every verb that can change a plant comes through here.
-    async fn send(
+    pub(super) async fn send(
         &self,
         principal: &Principal,
         ready: Ready,
@@ -120,7 +131,7 @@ impl Plant {
                 Ok(Called { target, value, took, semantics, effect, checked, idempotency_key, ticket, fake })
             }
             Err(error) => {
-                Err(self.call_failed(principal, target, (semantics, effect == Effect::Observe), idempotency_key, error))
+                Err(self.call_failed(principal, target, (checked, effect == Effect::Observe), idempotency_key, error))
             }
         }
     }
@@ -128,7 +139,11 @@ impl Plant {
 
 /// Finds what is to be called in the peer's description and checks the arguments against it. A peer that says nothing of
 /// itself is called unchecked, and that counts as operating it.
-fn check(peer: PeerName, request: CallRequest, description: Option<&Arc<Description>>) -> Result<Ready, PlantError> {
+pub(super) fn check(
+    peer: PeerName,
+    request: CallRequest,
+    description: Option<&Arc<Description>>,
+) -> Result<Ready, PlantError> {
     let target = Target { peer, namespace: request.namespace, method: request.method };
     let Some(description) = description else {
         let args = positional(&target, request.arguments, None)?;

@@ -10,6 +10,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Plant, PlantError, Principal, Shared, Target,
@@ -17,9 +18,10 @@ use super::{
     gate::Action,
     leases::{Authority, Component, GivenUp, Keeper, KnownAuthority, MOST, Unasked},
     read_state::Snapshot,
+    while_wanted,
 };
 use crate::{
-    contract::{Effect, Semantics},
+    contract::Effect,
     node::{Call, CallError},
     wire::{Map, PeerName, Value},
 };
@@ -42,6 +44,8 @@ pub struct TakeControl {
     pub take: bool,
     /// How long the peer is awaited, if it is not there.
     pub wait: Duration,
+    /// Cancelled when nobody wants it any more: then it is not asked for.
+    pub stop: CancellationToken,
 }
 
 /// Control that was granted.
@@ -69,8 +73,8 @@ pub struct Released {
 impl Plant {
     /// Takes control of a component for a client, and keeps it.
     pub async fn take_control(&self, principal: &Principal, request: TakeControl) -> Result<Control, PlantError> {
-        let (component, target) =
-            self.authority_of(&request.peer, &request.namespace, "$acquire", request.wait).await?;
+        let found = self.authority_of(&request.peer, &request.namespace, "$acquire", request.wait);
+        let (component, target) = while_wanted(&request.stop, found).await?;
         self.permit_control(principal, &target)?;
         let client = principal.client.as_str();
         self.shared.leases.ask(&component, client, request.take).map_err(|why| match why {
@@ -84,7 +88,7 @@ impl Plant {
             Err(error) => {
                 let denied = matches!(&error, CallError::Refused(error) if error.code == "NotInControl");
                 self.shared.leases.refused(&component, client, denied.then(|| error.to_string()));
-                return Err(self.call_failed(principal, target, (None, false), None, error));
+                return Err(self.call_failed(principal, target, (false, false), None, error));
             }
         };
         let keeper = |number| {
@@ -111,7 +115,7 @@ impl Plant {
         let call = authority_call(&component, "$release", Vec::new(), self.settings().call_timeout);
         let said = match self.node().call(call).await {
             Ok(answer) => answer.value,
-            Err(error) => return Err(self.call_failed(principal, target, (None, false), None, error)),
+            Err(error) => return Err(self.call_failed(principal, target, (false, false), None, error)),
         };
         let lost = if let GivenUp::Lost(why) = given_up { Some(why) } else { None };
         let held = said.as_ref().and_then(Value::as_str).is_some_and(|said| said == "ok");
@@ -155,13 +159,13 @@ impl Plant {
         &self,
         principal: &Principal,
         target: Target,
-        (semantics, observes): (Option<Semantics>, bool),
+        (checked, observes): (bool, bool),
         idempotency_key: Option<String>,
         error: CallError,
     ) -> PlantError {
         let refusal = match &error {
             CallError::Refused(refusal) if refusal.code == "NotInControl" => refusal.clone(),
-            _ => return PlantError::Call { target, semantics, observes, idempotency_key, error },
+            _ => return PlantError::Call { target, checked, observes, idempotency_key, error },
         };
         let component = (target.peer.clone(), target.namespace.clone());
         self.shared.leases.denied(&component, &refusal.message);

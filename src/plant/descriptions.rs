@@ -9,10 +9,10 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{PeerKind, Plant, PlantError};
+use super::{PeerKind, Plant, PlantError, Target};
 use crate::{
     contract::Description,
-    node::{Call, CallError},
+    node::{Call, CallError, Doubt, NotSent},
     wire::{PeerName, Value},
 };
 
@@ -23,6 +23,8 @@ type Said = Result<(Arc<Description>, Value), String>;
 const FRESH: Duration = Duration::from_secs(30);
 /// How many peers are remembered; of a plant with more, the ones asked longest ago are asked again.
 const CAPACITY: usize = 256;
+/// How heavy all that is remembered may be, in bytes.
+const HEAVIEST: usize = 32 * 1024 * 1024;
 /// How long a call that only wants to check itself waits for a description before it goes out unchecked.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -44,6 +46,10 @@ struct Known {
     since: Instant,
     /// Why there is none is remembered as well: a minimal device is asked once, not before every call.
     said: Result<Arc<Description>, String>,
+    /// How long an answer was awaited. Whoever would have waited longer is not told of silence.
+    patience: Duration,
+    /// How many bytes it takes, roughly.
+    weight: usize,
 }
 
 impl Descriptions {
@@ -62,6 +68,20 @@ impl Descriptions {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Forgets what was asked longest ago until the rest is not too heavy; `newest` stays.
+    fn slim(&self, newest: &PeerName) {
+        let mut slots = self.slots();
+        let weight = |slot: &Slot| slot.known().map_or(0, |known| known.weight);
+        let mut total: usize = slots.values().map(|slot| weight(slot)).sum();
+        while total > HEAVIEST {
+            let others = slots.iter().filter(|(name, _)| *name != newest);
+            let oldest = others.min_by_key(|(_, slot)| slot.known().map(|known| known.since));
+            let Some((name, slot)) = oldest.map(|(name, slot)| (name.clone(), slot.clone())) else { return };
+            total -= weight(&slot);
+            slots.remove(&name);
+        }
+    }
+
     fn slot(&self, peer: &PeerName) -> Arc<Slot> {
         let mut slots = self.slots();
         if let Some(slot) = slots.get(peer) {
@@ -77,14 +97,35 @@ impl Descriptions {
     }
 }
 
+impl Known {
+    fn new(shape: Option<Arc<str>>, said: &Said, patience: Duration) -> Self {
+        let weight = said.as_ref().map_or_else(String::len, |(_, answer)| weight(answer));
+        let said = said.as_ref().map(|(description, _)| description.clone()).map_err(Clone::clone);
+        Self { shape, since: Instant::now(), said, patience, weight }
+    }
+}
+
+/// How many bytes a value takes in memory, roughly.
+fn weight(value: &Value) -> usize {
+    let inner = match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) | Value::Ext(_, bytes) => bytes.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Map(map) => map.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Date(_) => 0,
+    };
+    size_of::<Value>() + inner
+}
+
 impl Slot {
     fn known(&self) -> Option<Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn fresh(&self, shape: Option<&Arc<str>>) -> Option<Result<Arc<Description>, String>> {
+    fn fresh(&self, shape: Option<&Arc<str>>, patience: Duration) -> Option<Result<Arc<Description>, String>> {
         let known = self.known()?;
-        (known.since.elapsed() < FRESH && known.shape.as_ref() == shape).then_some(known.said)
+        let fresh = known.since.elapsed() < FRESH && known.shape.as_ref() == shape;
+        (fresh && (known.said.is_ok() || known.patience >= patience)).then_some(known.said)
     }
 
     fn remember(&self, known: Known) {
@@ -100,7 +141,10 @@ impl Plant {
 
     /// The same for a verb that can do without: `None` when the peer says nothing of itself.
     pub(super) async fn description_if_any(&self, peer: &PeerName) -> Result<Option<Arc<Description>>, PlantError> {
-        let patience = PATIENCE.min(self.settings().call_timeout);
+        // A peer that announces a shape can describe itself, and is worth waiting for.
+        let announces = self.node().network().roster.get(peer).is_some_and(|seen| seen.shape.is_some());
+        let usual = self.settings().call_timeout;
+        let patience = if announces { usual } else { PATIENCE.min(usual) };
         Ok(self.description_or_why(peer, patience).await?.ok())
     }
 
@@ -111,17 +155,20 @@ impl Plant {
     ) -> Result<Result<Arc<Description>, String>, PlantError> {
         let slot = self.shared.descriptions.slot(peer);
         let shape = || self.node().network().roster.get(peer).and_then(|seen| seen.shape.clone());
-        if let Some(said) = slot.fresh(shape().as_ref()) {
+        if let Some(said) = slot.fresh(shape().as_ref(), timeout) {
             return Ok(said);
         }
         let _asking = slot.asked.lock().await;
         // S-022: the shape is noted before asking, so that a change on the way makes the next look ask again.
         let shape = shape();
-        if let Some(said) = slot.fresh(shape.as_ref()) {
+        if let Some(said) = slot.fresh(shape.as_ref(), timeout) {
             return Ok(said);
         }
-        let said = self.ask(peer, timeout).await?.map(|(description, _)| description);
-        slot.remember(Known { shape, since: Instant::now(), said: said.clone() });
+        let said = self.ask(peer, timeout).await?;
+        let known = Known::new(shape, &said, timeout);
+        let said = known.said.clone();
+        slot.remember(known);
+        self.shared.descriptions.slim(peer);
         Ok(said)
     }
 
@@ -134,8 +181,8 @@ impl Plant {
         let slot = self.shared.descriptions.slot(peer);
         let shape = self.node().network().roster.get(peer).and_then(|seen| seen.shape.clone());
         let said = self.ask(peer, timeout).await?;
-        let known = said.as_ref().map(|(description, _)| description.clone()).map_err(Clone::clone);
-        slot.remember(Known { shape, since: Instant::now(), said: known });
+        slot.remember(Known::new(shape, &said, timeout));
+        self.shared.descriptions.slim(peer);
         said.map_err(|why| PlantError::Undescribed { peer: peer.clone(), why })
     }
 
@@ -152,7 +199,14 @@ impl Plant {
         };
         let value = match self.node().call(call).await {
             Ok(answer) => answer.value.unwrap_or(Value::Null),
-            Err(CallError::NotSent(_)) => return Err(super::unavailable(&self.node().network())),
+            // That the link is down says nothing about the peer, and is not remembered as if it did.
+            Err(CallError::NotSent(NotSent::LinkDown) | CallError::UnknownOutcome(Doubt::LinkLost(_))) => {
+                return Err(super::unavailable(&self.node().network()));
+            }
+            Err(error @ CallError::NotSent(_)) => {
+                let target = Target { peer: peer.clone(), namespace: "msgrpc".into(), method: "describe".into() };
+                return Err(PlantError::Call { target, checked: false, observes: true, idempotency_key: None, error });
+            }
             Err(error @ (CallError::Refused(_) | CallError::UnknownOutcome(_))) => return Ok(Err(error.to_string())),
         };
         let description = Description::parse(&value).map_err(|problem| problem.to_string());

@@ -2,7 +2,7 @@
 
 use super::TicketView;
 use crate::{
-    contract::{Effect, Semantics},
+    contract::Effect,
     node::{CallError, LinkState},
     wire::{PeerName, RemoteError},
 };
@@ -163,13 +163,16 @@ pub enum PlantError {
         /// How many may be.
         limit: usize,
     },
+    /// Nobody waits for it any more; nothing was sent.
+    #[error("nobody waits for this any more; nothing was sent")]
+    Unwanted,
     /// A call ended badly.
     #[error("{target}: {error}")]
     Call {
         /// What was called.
         target: Target,
-        /// What is declared about a repeat.
-        semantics: Option<Semantics>,
+        /// Whether the arguments fitted what the peer declares before they left.
+        checked: bool,
         /// Whether the peer declares that it changes nothing.
         observes: bool,
         /// The idempotency key it carried.

@@ -32,6 +32,7 @@ pub use read_state::{ReadState, Snapshot};
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
 use tickets::Tickets;
 pub use tickets::{Ticket, TicketState, TicketView};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     node::{LinkState, Network, Node, Seen},
@@ -125,6 +126,18 @@ impl Plant {
             peer: name.into(),
             alternatives: nearest(name, network.roster.iter().map(|(peer, _)| peer.as_str())),
         })
+    }
+}
+
+/// Does what comes before anything is sent, for as long as somebody wants it: what was given up is not sent later.
+async fn while_wanted<T>(
+    stop: &CancellationToken,
+    work: impl Future<Output = Result<T, PlantError>>,
+) -> Result<T, PlantError> {
+    tokio::select! {
+        biased; // given up just before the work was done is given up
+        () = stop.cancelled() => Err(PlantError::Unwanted),
+        done = work => done,
     }
 }
 

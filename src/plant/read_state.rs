@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{Plant, PlantError, Target, call::find_namespace};
 use crate::{
-    contract::Semantics,
     node::{CallError, Doubt, Heard, SNAPSHOT, Stream, Subscription},
     wire::{Map, PeerName, Value},
 };
@@ -52,8 +51,8 @@ impl Snapshot {
     /// Reads the body of a snapshot. What lacks a member, or has one of another kind, is no snapshot.
     fn parse(peer: &PeerName, args: Vec<Value>, received_ms: i64) -> Option<Self> {
         let Some(Value::Map(mut body)) = args.into_iter().next() else { return None };
-        let epoch = body.get("epoch")?.as_str()?.to_owned();
-        let revision = body.get("revision")?.as_i64()?;
+        let epoch = body.get("epoch")?.as_str().filter(|epoch| !epoch.is_empty())?.to_owned();
+        let revision = body.get("revision")?.as_i64().filter(|revision| *revision >= 0)?;
         let part = |body: &mut Map, name: &str| body.remove(name).filter(|part| part.as_map().is_some());
         let (props, state) = (part(&mut body, "props")?, part(&mut body, "state")?);
         let authority = body.remove("authority");
@@ -67,6 +66,10 @@ pub(super) struct Observation {
     peer: PeerName,
     namespace: String,
     subscription: Subscription,
+    /// Whether the peer took the subscription.
+    attached: bool,
+    /// Whether everything published since the last snapshot was heard.
+    whole: bool,
 }
 
 /// How observing can end.
@@ -88,8 +91,16 @@ impl Observation {
         }
     }
 
-    /// The refusal of a component that accepted the subscription and said nothing.
+    /// Whether nothing can have been missed since the last snapshot.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Why there is no snapshot: the component accepted the subscription and said nothing, or not even that.
     pub(super) fn no_snapshot(&self, patience: Duration) -> PlantError {
+        if !self.attached {
+            return self.failed(CallError::UnknownOutcome(Doubt::Timeout(patience)));
+        }
         let (peer, namespace) = (self.peer.clone(), self.namespace.clone());
         PlantError::NoSnapshot { peer, namespace, seconds: patience.as_secs() }
     }
@@ -99,11 +110,13 @@ impl Observation {
             match heard {
                 Heard::Event { args, at_ms, .. } => {
                     if let Some(snapshot) = Snapshot::parse(&self.peer, args, at_ms) {
+                        self.whole = true;
                         return Ok(snapshot);
                     }
                 }
                 Heard::Failed(error) => return Err(Ended::Refused(error)),
-                Heard::Attached | Heard::Interrupted | Heard::Missed(_) => {}
+                Heard::Interrupted | Heard::Missed(_) => self.whole = false,
+                Heard::Attached => self.attached = true,
             }
         }
         Err(Ended::Gone)
@@ -123,8 +136,7 @@ impl Observation {
 
     fn failed(&self, error: CallError) -> PlantError {
         let target = Target { peer: self.peer.clone(), namespace: self.namespace.clone(), method: "on".into() };
-        let semantics = Some(Semantics::Query);
-        PlantError::Call { target, semantics, observes: true, idempotency_key: None, error }
+        PlantError::Call { target, checked: false, observes: true, idempotency_key: None, error }
     }
 }
 
@@ -150,12 +162,13 @@ impl Plant {
         let target = || Target { peer: peer.clone(), namespace: namespace.into(), method: "on".into() };
         let subscription = self.node().subscribe(stream).map_err(|error| PlantError::Call {
             target: target(),
-            semantics: Some(Semantics::Query),
+            checked: false,
             observes: true,
             idempotency_key: None,
             error,
         })?;
-        Ok(Observation { plant: self.clone(), peer: peer.clone(), namespace: namespace.into(), subscription })
+        let (plant, peer, namespace) = (self.clone(), peer.clone(), namespace.into());
+        Ok(Observation { plant, peer, namespace, subscription, attached: false, whole: true })
     }
 
     /// The refusal, with the components the peer does have.

@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Arguments, CallRequest, Called, Plant, PlantError, Principal, Target,
-    call::find_namespace,
+    call::{Ready, check, find_namespace},
     read_state::{Observation, Snapshot},
+    while_wanted,
 };
 use crate::{
     contract::{Description, Namespace, Segments, Setter, SetterFault, path, signature, validate},
@@ -81,33 +83,55 @@ const FIRST_SNAPSHOT: Duration = Duration::from_secs(2);
 const SECOND_THOUGHTS: Duration = Duration::from_secs(1);
 
 impl Plant {
-    /// Sets one value.
-    pub async fn set_state(&self, principal: &Principal, request: SetState) -> Result<StateSet, PlantError> {
-        let (peer, _) = self.reach(&request.peer, request.wait).await?;
-        let description = self.description(&peer, self.settings().call_timeout).await?;
-        let namespace = find_namespace(&description, &peer, &request.namespace)?;
-        let call = choose(&peer, &description, namespace, &request)?;
-        let watches = !request.verify.is_zero() || request.expect.is_some();
-        let mut observation = if watches { Some(self.observe(&peer, &request.namespace)?) } else { None };
-        let before = match &mut observation {
-            Some(observation) => first(observation, &request).await?,
-            None => None,
-        };
+    /// Sets one value. Once `stop` is cancelled nothing is sent any more, and the plant's word is not waited for.
+    pub async fn set_state(
+        &self,
+        principal: &Principal,
+        request: SetState,
+        stop: &CancellationToken,
+    ) -> Result<StateSet, PlantError> {
+        let Prepared { ready, observation, before } = while_wanted(stop, self.prepare(&request)).await?;
         if let (Some(expect), Some(before)) = (&request.expect, &before)
             && !expect.holds(before, &request.path)
         {
             let value = path::lookup(&before.state, &request.path).cloned();
             return Ok(StateSet::Unmet { seen: Box::new(before.clone()), value });
         }
-        let called = Box::new(self.call(principal, call).await?);
+        let timeout = request.timeout.unwrap_or(self.settings().call_timeout);
+        let called = Box::new(self.send(principal, ready, timeout, None).await?);
         let confirmation = match observation {
             Some(mut observation) if !request.verify.is_zero() => {
-                Some(confirm(&mut observation, before, &request).await?)
+                Some(confirm(&mut observation, before, &request, stop).await)
             }
             _ => None,
         };
         Ok(StateSet::Called { called, confirmation })
     }
+
+    /// Everything that comes before the call.
+    async fn prepare(&self, request: &SetState) -> Result<Prepared, PlantError> {
+        let (peer, _) = self.reach(&request.peer, request.wait).await?;
+        let description = self.description(&peer, self.settings().call_timeout).await?;
+        let namespace = find_namespace(&description, &peer, &request.namespace)?;
+        // Checked against the description the method was chosen from, whatever the peer announces meanwhile.
+        let call = choose(&peer, &description, namespace, request)?;
+        let ready = check(peer.clone(), call, Some(&description))?;
+        let watches = !request.verify.is_zero() || request.expect.is_some();
+        let mut observation = if watches { Some(self.observe(&peer, &request.namespace)?) } else { None };
+        let before = match &mut observation {
+            Some(observation) => first(observation, request).await?,
+            None => None,
+        };
+        Ok(Prepared { ready, observation, before })
+    }
+}
+
+/// A change that only has to be called.
+struct Prepared {
+    ready: Ready,
+    observation: Option<Observation>,
+    /// What the component held.
+    before: Option<Snapshot>,
 }
 
 /// The call that sets the path, checked against the state's declared type.
@@ -169,12 +193,14 @@ impl Expectation {
     }
 }
 
-/// Waits for the plant's word: the first newer snapshot decides, unless it disagrees and another follows at once.
+/// Waits for the plant's word: the first newer snapshot decides, unless it disagrees and another follows at once. The
+/// method has run by now, so a look that fails only leaves the question open.
 async fn confirm(
     observation: &mut Observation,
     before: Option<Snapshot>,
     request: &SetState,
-) -> Result<Confirmation, PlantError> {
+    stop: &CancellationToken,
+) -> Confirmation {
     let deadline = Instant::now() + request.verify;
     let mut newest = before.clone();
     let mut newer = false;
@@ -183,21 +209,22 @@ async fn confirm(
         let agrees = seen.as_ref().is_some_and(|seen| same(seen, &request.value));
         let revision = newest.as_ref().map(|snapshot| snapshot.revision);
         if newer && agrees {
-            return Ok(Confirmation { confirmed: Some(true), seen, revision });
+            return Confirmation { confirmed: Some(true), seen, revision };
         }
         let left = deadline.saturating_duration_since(Instant::now());
         let patience = if newer { left.min(SECOND_THOUGHTS) } else { left };
-        match observation.next(patience).await? {
-            Some(snapshot) => {
-                newer = newer || before.as_ref().is_none_or(|before| snapshot.is_newer_than(before));
-                newest = Some(snapshot);
-            }
-            // A value that was there before needs no new snapshot to still be there.
-            None => {
-                let confirmed = if newer || agrees { Some(agrees) } else { None };
-                return Ok(Confirmation { confirmed, seen, revision });
-            }
+        let next = tokio::select! {
+            next = observation.next(patience) => next.ok(),
+            () = stop.cancelled() => None,
+        };
+        if let Some(Some(snapshot)) = next {
+            newer = newer || before.as_ref().is_none_or(|before| snapshot.is_newer_than(before));
+            newest = Some(snapshot);
+            continue;
         }
+        // A value that was there before is still there if nothing newer came, as long as it would have come.
+        let still = agrees && next.is_some() && observation.is_whole();
+        return Confirmation { confirmed: (newer || still).then_some(agrees), seen, revision };
     }
 }
 

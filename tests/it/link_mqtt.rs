@@ -388,6 +388,27 @@ async fn a_sweep_larger_than_every_queue_comes_whole() {
     settled(&mut link).await;
 }
 
+/// W-042: a peer that never stops coming and going does not keep the first sweep from ending.
+#[tokio::test]
+async fn w042_the_first_sweep_is_bounded() {
+    let broker = Broker::new().await;
+    let mut config = config(&broker, "hmi");
+    config.sweep = Duration::from_millis(700);
+    let mut link = start(config, LinkId(0));
+    let mut wire = broker.join().await;
+    up(&mut link).await;
+    let flapping = tokio::spawn(async move {
+        let mut every = tokio::time::interval(Duration::from_millis(100));
+        loop {
+            every.tick().await;
+            wire.send(&publish(&plain("msgrpc/v2/presence/p", b"online"), None, true)).await;
+        }
+    });
+    let settled = async { while !matches!(event(&mut link).await, LinkEvent::Settled) {} };
+    timeout(PATIENCE, settled).await.expect("the sweep never ends");
+    flapping.abort();
+}
+
 /// W-059: what cannot be read is said and nothing is sent about it; the link lives.
 #[tokio::test]
 async fn w059_a_refused_message_is_said_and_not_answered() {

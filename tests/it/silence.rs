@@ -1,12 +1,13 @@
 //! The tools against a peer that the test plays by hand: one that stays silent, answers later, or vanishes.
 
 use plantbridge::{
-    link::{DownKind, DownReason, Link, LinkEvent, LinkId, Outbound, Rejection},
+    link::{Claim, DownKind, DownReason, Link, LinkEvent, LinkId, Outbound, Rejection},
     mcp::tools,
     plant::Plant,
     wire::{
         Frame, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value,
         frame::{Answer, Ticket},
+        json::from_json,
     },
 };
 use serde_json::{Value as Json, json};
@@ -21,6 +22,8 @@ use crate::{
 pub(crate) struct ByHand {
     asked: mpsc::Receiver<Outbound>,
     events: mpsc::Sender<LinkEvent>,
+    /// What `msgrpc.describe` is answered; without it, it is refused, as a minimal device would.
+    describes: Option<Json>,
 }
 
 pub(crate) fn name(text: &str) -> PeerName {
@@ -39,7 +42,7 @@ impl ByHand {
         let (outbound, asked) = mpsc::channel(64);
         let (events, received) = mpsc::channel(64);
         let plant = bridge(vec![Link { id: LinkId(0), outbound, events: received }], false);
-        let hand = Self { asked, events };
+        let hand = Self { asked, events, describes: None };
         hand.tell(LinkEvent::Up).await;
         hand.tell(LinkEvent::Online { peer: name("works"), shape: None }).await;
         hand.tell(LinkEvent::Settled).await;
@@ -50,17 +53,68 @@ impl ByHand {
         self.events.send(event).await.unwrap();
     }
 
-    /// The next request, taken off the link as a link takes it; `msgrpc.describe` is refused, as a minimal device would.
+    /// The next request, taken off the link as a link takes it; `msgrpc.describe` is answered here.
     pub(crate) async fn request(&mut self) -> (u64, Request) {
         loop {
-            let Some(Outbound::Frame { id, frame, claim }) = self.asked.recv().await else { continue };
-            let Message::Request(request) = frame.message else { continue };
-            assert!(claim.unwrap().take(), "a request is wanted when it is taken");
+            let (id, request, claim) = self.offered().await;
+            assert!(claim.take(), "a request is wanted when it is taken");
             if request.path != "msgrpc" {
                 return (id, request);
             }
-            self.answer(&request, refusal("ClassNotFound", "msgrpc.describe is not exposed")).await;
+            let described = self.describes.clone().map(|described| Answer::Value(Some(from_json(described))));
+            let answer = described.unwrap_or_else(|| refusal("ClassNotFound", "msgrpc.describe is not exposed"));
+            self.answer(&request, answer).await;
         }
+    }
+
+    /// The next request, left on the link.
+    async fn offered(&mut self) -> (u64, Request, Claim) {
+        loop {
+            let Some(Outbound::Frame { id, frame, claim }) = self.asked.recv().await else { continue };
+            if let Message::Request(request) = frame.message {
+                return (id, request, claim.unwrap());
+            }
+        }
+    }
+
+    /// Makes sure that nothing more is to be sent.
+    fn asked_no_more(&mut self) {
+        while let Ok(outbound) = self.asked.try_recv() {
+            let Outbound::Frame { frame, claim, .. } = outbound else { continue };
+            assert!(!claim.unwrap().take(), "{frame:?}");
+        }
+    }
+
+    /// A component `press` whose `force` is set by one method.
+    fn describe_press(&mut self) {
+        let force = json!({"kind": "object", "fields": {"force": {"type": {"kind": "number"}}}});
+        let method = json!({"name": "setForce", "params": [{"kind": "number"}], "sets": "force", "semantics": "non-repeatable-command"});
+        let component = json!({"state": force});
+        self.describes = Some(json!({"name": "works", "namespaces": [
+            {"name": "press", "methods": [method], "events": [], "component": component}
+        ]}));
+    }
+
+    /// The component tells what it holds.
+    async fn publish(&self, revision: i64, force: i64) {
+        self.publish_as(json!({"epoch": "e", "revision": revision, "props": {}, "state": {"force": force}})).await;
+    }
+
+    async fn publish_as(&self, snapshot: Json) {
+        let (path, event) = (Some("press".into()), "$snapshot".into());
+        let message = Message::Event { path, event, args: vec![from_json(snapshot)], stamp: None };
+        self.tell(LinkEvent::Frame(Frame { source: name("works"), target: name("bridge"), message })).await;
+    }
+
+    /// The component takes the subscription and says that it holds 5; then it is set to `force`, and says that it was.
+    async fn is_set(&mut self) {
+        let (_, on) = self.request().await;
+        assert_eq!(on.method, "on");
+        self.publish(1, 5).await;
+        self.answer(&on, Answer::Value(Some("ok".into()))).await;
+        let (_, set) = self.request().await;
+        assert_eq!(set.method, "setForce");
+        self.answer(&set, Answer::Value(Some("set".into()))).await;
     }
 
     pub(crate) async fn answer(&self, request: &Request, answer: Answer) {
@@ -181,7 +235,7 @@ async fn a_deferred_answer_is_followed() {
     let (_, request) = hand.request().await;
     hand.answer(&request, Answer::Ticket(Ticket::Progress(Some(Value::Int(1))))).await;
     let receipt = json!({"id": "c", "expiresAt": 32_503_680_000_000_i64});
-    hand.answer(&request, Answer::Deferred(Some(plantbridge::wire::json::from_json(receipt)))).await;
+    hand.answer(&request, Answer::Deferred(Some(from_json(receipt)))).await;
     hand.answer(&request, Answer::Ticket(Ticket::Progress(Some(Value::Int(2))))).await;
     hand.answer_as("stranger", &request, Answer::Ticket(Ticket::Resolved(Some("a lie".into())))).await;
     hand.answer(&request, Answer::Ticket(Ticket::Resolved(Some("baked".into())))).await;
@@ -216,6 +270,18 @@ async fn a_component_that_says_nothing_is_told_apart() {
     assert_eq!(request.method, "off");
 }
 
+/// results.md 2: of a peer that did not even take the subscription it is not said that it did.
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_is_not_answered_is_a_read_without_an_answer() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    client.start("c", "read_state", json!({"peer": "works", "namespace": "press", "seconds": 2})).await;
+    hand.request().await;
+    let error = error_of(&mut client).await;
+    assert_eq!(error["code"], "deadline_exceeded", "{error}");
+    let (_, request) = hand.request().await;
+    assert_eq!(request.method, "off");
+}
+
 /// results.md 6: cancelling a look closes what it opened.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_look_leaves_nothing_behind() {
@@ -227,6 +293,138 @@ async fn a_cancelled_look_leaves_nothing_behind() {
     let (_, request) = hand.request().await;
     assert_eq!(request.method, "off");
     client.still_there().await;
+}
+
+/// W-081: a command that was given up before it left never leaves, whether its peer was awaited or asked what it serves.
+#[tokio::test(start_paused = true)]
+async fn a_command_given_up_before_it_left_never_leaves() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    let cancel = |id| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    for (id, tool, more) in [("c", "call_method", json!({"method": "close"})), ("s", "set_state", set_to(7, 0))] {
+        let mut awaited = more;
+        awaited["peer"] = format!("late-{id}").into();
+        awaited["namespace"] = "press".into();
+        awaited["wait_seconds"] = 30.into();
+        client.start(id, tool, awaited).await;
+        client.still_there().await;
+        client.send(&cancel(id)).await;
+        client.still_there().await;
+        hand.tell(LinkEvent::Online { peer: name(&format!("late-{id}")), shape: None }).await;
+        client.still_there().await;
+        hand.asked_no_more();
+    }
+    client.start("d", "call_method", press()).await;
+    let (_, describe, claim) = hand.offered().await;
+    assert!(claim.take());
+    client.send(&cancel("d")).await;
+    client.still_there().await;
+    hand.answer(&describe, refusal("ClassNotFound", "msgrpc.describe is not exposed")).await;
+    client.still_there().await;
+    hand.asked_no_more();
+}
+
+fn set_to(force: i64, verify: u8) -> Json {
+    json!({"peer": "works", "namespace": "press", "path": "force", "value": force, "verify_seconds": verify})
+}
+
+/// results.md 2: a command that ran is never said not to have run, however the look at what came of it ends.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_fails_after_the_command_only_leaves_it_unconfirmed() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    hand.describe_press();
+    for code in ["Busy", "ClassNotFound", "Exception"] {
+        client.start(code, "set_state", set_to(7, 20)).await;
+        let (_, on) = hand.request().await;
+        let (_, set) = hand.request().await;
+        assert_eq!((on.method.as_str(), set.method.as_str()), ("on", "setForce"));
+        hand.answer(&set, Answer::Value(None)).await;
+        hand.answer(&on, refusal(code, "no")).await;
+        let answer = client.read().await;
+        let told = &answer["result"]["structuredContent"];
+        assert_eq!((&told["applied"], &told["confirmed"]), (&json!(true), &json!("unknown")), "{answer}");
+    }
+}
+
+/// tools.md, set_state: only the contract knows which method sets what, so a change never goes out unchecked, not even
+/// when the peer has announced another surface meanwhile and does not say which.
+#[tokio::test(start_paused = true)]
+async fn a_change_is_never_sent_unchecked() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    hand.describe_press();
+    client.start("s", "set_state", set_to(7, 1)).await;
+    let (_, on) = hand.request().await;
+    hand.describes = None;
+    hand.tell(LinkEvent::Online { peer: name("works"), shape: Some("another".into()) }).await;
+    hand.publish(1, 5).await;
+    hand.answer(&on, Answer::Value(Some("ok".into()))).await;
+    let set = loop {
+        let (_, request) = hand.request().await;
+        if request.method != "on" {
+            break request;
+        }
+    };
+    assert_eq!(set.method, "setForce");
+    assert!(set.idempotency_key.is_some(), "it was not taken for what it is declared to be");
+}
+
+/// tools.md, set_state: what the plant held before proves nothing once something may have been missed.
+#[tokio::test(start_paused = true)]
+async fn a_value_of_before_is_no_confirmation_after_an_interruption() {
+    for (event, confirmed) in [(None, json!(true)), (Some(LinkEvent::Offline(name("works"))), json!("unknown"))] {
+        let (mut client, mut hand) = ByHand::joined().await;
+        hand.describe_press();
+        client.start("s", "set_state", set_to(5, 3)).await;
+        hand.is_set().await;
+        if let Some(event) = event {
+            hand.tell(event).await;
+        }
+        let answer = client.read().await;
+        assert_eq!(answer["result"]["structuredContent"]["confirmed"], confirmed, "{answer}");
+    }
+}
+
+/// results.md 6: cancelling closes what was opened, also the look that confirms a change.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_change_stops_looking() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    hand.describe_press();
+    client.start("s", "set_state", set_to(7, 60)).await;
+    hand.is_set().await;
+    client.still_there().await;
+    let cancelled = tokio::time::Instant::now();
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "s"}})).await;
+    let (_, off) = hand.request().await;
+    assert_eq!(off.method, "off");
+    assert!(cancelled.elapsed().as_millis() < 100, "{:?}", cancelled.elapsed());
+}
+
+/// S-022: that the link was lost while a peer was asked what it serves says nothing about the peer; and what the broker
+/// would not take is not told as a network that is down.
+#[tokio::test(start_paused = true)]
+async fn a_link_that_fails_is_not_taken_for_a_peer_without_a_description() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    hand.describe_press();
+    let wrong = json!({"peer": "works", "namespace": "press", "method": "setForce", "args": ["much"]});
+    client.start("a", "call_method", wrong.clone()).await;
+    let (id, _, _) = hand.offered().await;
+    hand.tell(LinkEvent::Rejected { id, why: Rejection::Refused("NotAuthorized".into()) }).await;
+    let error = error_of(&mut client).await;
+    assert!(error["message"].as_str().unwrap().contains("NotAuthorized"), "{error}");
+    assert_eq!(error["outcome"], "not_run");
+    client.start("b", "call_method", wrong.clone()).await;
+    let (_, _, claim) = hand.offered().await;
+    assert!(claim.take());
+    hand.tell(LinkEvent::Down(DownReason { kind: DownKind::Lost, detail: "the broker went away".into() })).await;
+    let error = error_of(&mut client).await;
+    assert_eq!((&error["code"], &error["outcome"]), (&json!("network_unavailable"), &json!("not_run")), "{error}");
+    hand.tell(LinkEvent::Up).await;
+    hand.tell(LinkEvent::Online { peer: name("works"), shape: None }).await;
+    hand.tell(LinkEvent::Settled).await;
+    client.start("c", "call_method", wrong).await;
+    tokio::select! {
+        error = error_of(&mut client) => assert_eq!(error["code"], "invalid_params", "{error}"),
+        (_, request) = hand.request() => panic!("it left unchecked: {request:?}"),
+    }
 }
 
 /// F-09: what a peer returns is bounded before it reaches the model; what was cut says how much there was.
@@ -241,6 +439,29 @@ async fn a_huge_result_is_cut_to_its_head() {
     assert_eq!((&told["truncated"], &told["bytes"]), (&json!(true), &json!(20_000_002)));
     assert!(answer.to_string().len() < 100_000);
     client.still_there().await;
+}
+
+/// F-09: so are the texts around it, whichever of them a peer chose to make huge.
+#[tokio::test(start_paused = true)]
+async fn a_huge_name_is_cut() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    let huge = "x".repeat(3_000_000);
+    hand.describes =
+        Some(json!({"name": "works", "version": huge, "elevated": [huge], "host": {"place": huge}, "namespaces": [
+            {"name": "press", "methods": [{"name": huge, "params": []}]}
+        ]}));
+    for (tool, arguments) in [("describe_peer", json!({"peer": "works"})), ("call_method", press())] {
+        client.start(tool, tool, arguments).await;
+        tokio::select! {
+            answer = client.read() => assert!(answer.to_string().len() < 150_000, "{tool}: {}", answer.to_string().len()),
+            (_, request) = hand.request() => panic!("{request:?}"),
+        }
+    }
+    client.start("r", "read_state", json!({"peer": "works", "namespace": "press"})).await;
+    hand.request().await;
+    let snapshot = json!({"epoch": huge, "revision": 1, "props": {}, "state": {}});
+    hand.publish_as(snapshot).await;
+    assert!(client.read().await.to_string().len() < 10_000);
 }
 
 /// tools.md, find_capability: a plant full of silent peers is searched for a bounded time, and says who did not answer.
@@ -258,4 +479,34 @@ async fn a_search_among_silent_peers_is_bounded() {
     assert_eq!(told["unanswered"].as_array().unwrap().len(), 50);
     assert!(started.elapsed().as_secs() <= 31, "{:?}", started.elapsed());
     taking.abort();
+}
+
+/// semantics.md 1.5: `InvalidParams` may also be a result check, after the method ran. Of arguments that fitted what the
+/// peer declares, it is not said that nothing ran.
+#[tokio::test(start_paused = true)]
+async fn invalid_params_after_a_check_of_ours_concludes_nothing() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    client.start("c", "call_method", press()).await;
+    let (_, request) = hand.request().await;
+    hand.answer(&request, refusal("InvalidParams", "expected at least 1 argument, got 0")).await;
+    assert_eq!(error_of(&mut client).await["outcome"], "not_run", "nothing was checked here");
+    let (plant, works, _node) = crate::plant::joined(false, None);
+    let mut client = Client::over(plant, tools::all(), &Setup::default());
+    client.initialize("2025-06-18").await;
+    let odd = json!({"peer": "works", "namespace": "scale", "method": "refuse", "args": ["InvalidParams"]});
+    let error = client.call("call_method", odd).await["structuredContent"]["error"].take();
+    assert_eq!((&error["code"], &error["outcome"]), (&json!("peer_refused"), &json!("unknown")), "{error}");
+    assert_eq!(works.ran.lock().unwrap().len(), 1);
+}
+
+/// results.md 2: what is refused before it begins certainly did not run.
+#[tokio::test(start_paused = true)]
+async fn a_changing_call_with_wrong_arguments_says_that_nothing_ran() {
+    let (mut client, _hand) = ByHand::joined().await;
+    for (tool, arguments) in [("call_method", json!({"peer": 5})), ("set_state", json!({}))] {
+        let error = client.call(tool, arguments).await["structuredContent"]["error"].take();
+        assert_eq!((&error["code"], &error["outcome"]), (&json!("bad_argument"), &json!("not_run")), "{error}");
+    }
+    let error = client.call("read_state", json!({})).await["structuredContent"]["error"].take();
+    assert_eq!(error["outcome"], json!(null), "a look changes nothing");
 }

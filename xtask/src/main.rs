@@ -5,6 +5,7 @@
     reason = "telling a person at a terminal what happens is the job"
 )]
 
+mod bench;
 mod command;
 mod install;
 mod test;
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.split_first() {
         Some((chore, rest)) if chore == "test" => test::run_all(rest),
+        Some((chore, rest)) if chore == "bench" => bench::run(rest),
         Some((chore, [])) if chore == "install" => install::all(),
         _ => Err(USAGE.to_owned()),
     };
@@ -30,4 +32,6 @@ fn main() -> ExitCode {
 const USAGE: &str = "\
 usage: cargo xtask <chore>
   test [ARGS...]   install what the tests need, then run all of them; ARGS go to the test runner
+  bench [--quick | --peers] [--binary FILE]
+                   measure what a call through the bridge costs, beside the same call without it
   install          only install: mosquitto, and under target/interop a Node and a Python tree";

@@ -66,6 +66,9 @@ pub struct Config {
     pub backoff_min: Duration,
     /// The pause that retries grow to.
     pub backoff_max: Duration,
+    /// How long the first sweep of presence may take. It ends then even if presence never falls silent: one peer that keeps
+    /// coming and going must not keep everybody waiting.
+    pub sweep: Duration,
     /// The largest packet taken, in bytes; the broker is told. Also the bound for sending where the broker names none.
     pub max_packet: u32,
     /// How many commands and how many events may wait in the two channels.
@@ -86,6 +89,7 @@ impl Config {
             connect_timeout: Duration::from_secs(10),
             backoff_min: Duration::from_millis(100),
             backoff_max: Duration::from_secs(5),
+            sweep: Duration::from_secs(5),
             max_packet: 32 * 1024 * 1024,
             queue: 1024,
         }

@@ -106,7 +106,7 @@ async fn run(plant: Plant, args: Input, context: CallContext) -> Result<Answer, 
         wait,
         idempotency_key: args.idempotency_key,
     };
-    let mut called = plant.call(&principal(&context), request).await?;
+    let mut called = plant.call(&principal(&context), request, &context.cancel).await?;
     let ticket = match called.ticket.take() {
         Some(ticket) => Some(follow(&ticket, wait, &context).await),
         None => None,

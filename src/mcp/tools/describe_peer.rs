@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::{WaitSeconds, look, moment, repeatable, source};
+use super::{WaitSeconds, look, moment, named, repeatable, shown, source, whole_or_head};
 use crate::{
     contract::{Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, path, signature},
     mcp::{
@@ -100,9 +100,9 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     if let Some(namespace) = &args.namespace {
         find_namespace(description, &described.peer, namespace)?;
     }
-    let mut shown: Vec<&Namespace> = description.namespaces.iter().filter(|known| args.shows(known)).collect();
-    shown.sort_by(|a, b| a.name.cmp(&b.name));
-    let entries = shown.iter().map(|namespace| {
+    let mut served: Vec<&Namespace> = description.namespaces.iter().filter(|known| args.shows(known)).collect();
+    served.sort_by(|a, b| a.name.cmp(&b.name));
+    let entries = served.iter().map(|namespace| {
         let entry = match args.format {
             Format::Concise => {
                 let authority = plant.authority(&described.peer, &namespace.name);
@@ -125,12 +125,12 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let types = types(&described, &namespaces, args.format);
     Ok(Answer {
         name: described.peer.to_string(),
-        version: description.version.clone(),
+        version: description.version.as_deref().map(named),
         validating: description.validating,
         fake: is_fake(description),
         namespaces,
         types,
-        elevated: description.elevated.clone().map(tagged::to_json),
+        elevated: description.elevated.clone().map(shown),
         host: place(description),
         problems: problems(description),
         page,
@@ -301,7 +301,7 @@ fn refs(json: &Json, wanted: &mut BTreeSet<String>) {
 fn place(description: &Description) -> Option<Json> {
     let Json::Object(mut host) = tagged::to_json(description.host.clone()?) else { return None };
     host.retain(|key, value| matches!(key.as_str(), "parent" | "owner" | "place" | "label") && !value.is_null());
-    (!host.is_empty()).then_some(host.into())
+    (!host.is_empty()).then(|| whole_or_head(host.into()))
 }
 
 fn problems(description: &Description) -> Vec<String> {

@@ -129,7 +129,10 @@ async fn look<T>(context: &CallContext, work: impl Future<Output = Result<T, Too
 /// A value of the plant as a result shows it: whole up to a bound, beyond it the head of its text and its size. What a
 /// model cannot hold helps it as little as what never came.
 fn shown(value: Value) -> Json {
-    let json = tagged::to_json(value);
+    whole_or_head(tagged::to_json(value))
+}
+
+fn whole_or_head(json: Json) -> Json {
     let written = serde_json::to_string(&json).unwrap_or_default();
     if written.len() <= LARGEST_VALUE {
         return json;
@@ -138,6 +141,16 @@ fn shown(value: Value) -> Json {
     serde_json::json!({"truncated": true, "bytes": written.len(), "head": head})
 }
 
+/// A name a peer gives something, cut where it is no name any more.
+fn named(name: &str) -> String {
+    match text::cut(name, LONGEST_NAME) {
+        (head, true) => format!("{head}{}", text::ELLIPSIS),
+        (whole, false) => whole.to_owned(),
+    }
+}
+
+/// The longest name that a result carries whole, in bytes.
+const LONGEST_NAME: usize = 1_024;
 /// The largest value, as JSON text, that a result carries whole.
 const LARGEST_VALUE: usize = 256 * 1024;
 /// How much of a larger one is shown.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::{PathArgument, WaitSeconds, look, moment, repeatable, shown, source};
+use super::{PathArgument, WaitSeconds, look, moment, named, repeatable, shown, source};
 use crate::{
     contract::path::{self, Segments},
     mcp::{
@@ -119,7 +119,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let mut answer = Answer {
         component: format!("{}.{}", snapshot.peer, args.namespace),
         status: if snapshot.stale { "stale" } else { "live" },
-        epoch: snapshot.epoch.clone(),
+        epoch: named(&snapshot.epoch),
         revision: snapshot.revision,
         received_at: moment(snapshot.received_ms),
         props: None,

@@ -63,7 +63,7 @@ pub(super) struct Standing {
     /// What the peer said when it rejected it: {code, message}.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Json>,
-    /// Once it ended: ran, not_run or unknown.
+    /// Once it ended: ran or unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,9 +168,9 @@ fn judged(state: &TicketState) -> (Option<Outcome>, Option<&'static str>) {
         TicketState::TooLarge(_) => (Some(Outcome::Ran), Some("the method ran; its answer was too large to keep")),
         TicketState::Rejected(error) => {
             let outcome = match CallError::Refused(error.clone()).certainty() {
-                Certainty::DidNotRun => Outcome::NotRun,
                 Certainty::Ran => Outcome::Ran,
-                Certainty::MayHaveRun => Outcome::Unknown,
+                // The receipt came from the method: whatever the code says, it had begun.
+                Certainty::DidNotRun | Certainty::MayHaveRun => Outcome::Unknown,
             };
             (Some(outcome), None)
         }

@@ -131,7 +131,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         timeout: args.timeout_ms.map(TimeoutMs::duration),
         wait: args.wait_seconds.duration(),
     };
-    let set = plant.set_state(&principal(&context), request).await?;
+    let set = plant.set_state(&principal(&context), request, &context.cancel).await?;
     Ok(answer(&args.peer, path.to_string(), set))
 }
 

@@ -80,6 +80,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         life: Duration::from_secs(args.seconds.0.into()),
         take: args.take,
         wait: args.wait_seconds.duration(),
+        stop: context.cancel.clone(),
     };
     let control = plant.take_control(&principal, request).await?;
     if context.cancel.is_cancelled() && !control.renewed {

@@ -22,7 +22,8 @@ impl NodeState {
     /// Listens to a stream. The listener hears [`Delivery::Attached`] or [`Delivery::Failed`] first, though an event may
     /// overtake the answer. `correlation` is used if something must be sent.
     pub fn subscribe(&mut self, id: SubscriptionId, stream: Stream, correlation: Correlation, now: Now) {
-        match self.subscriptions.join(id, stream) {
+        let announces = self.roster.get(&stream.peer).is_some_and(|seen| seen.announced);
+        match self.subscriptions.join(id, stream, announces) {
             Joined::Waiting(key) => self.step_with(key, correlation, now),
             Joined::Attached => self.out.event(NodeEvent::Delivery(id, Delivery::Attached)),
             Joined::Full => {

@@ -38,6 +38,8 @@ struct Held {
     detaching: Option<Attempt>,
     /// There is cause for a request.
     due: bool,
+    /// Whether the peer is known to announce itself.
+    announces: bool,
     retry_at: Option<Instant>,
 }
 
@@ -103,14 +105,15 @@ pub(super) enum Joined {
 
 // Local listeners.
 impl Subscriptions {
-    /// A listener joins. Snapshots are always asked for again, because every accepted `on` is answered with a fresh one.
-    pub(super) fn join(&mut self, id: SubscriptionId, stream: Stream) -> Joined {
+    /// A listener joins; `announces` says whether the peer is known to announce itself. Snapshots are always asked for again, because every accepted `on` is answered with a fresh one.
+    pub(super) fn join(&mut self, id: SubscriptionId, stream: Stream, announces: bool) -> Joined {
         let again = stream.event == SNAPSHOT;
         if self.listeners.len() >= MAX_LISTENERS {
             return Joined::Full;
         }
         let Some(key) = self.key(stream) else { return Joined::Full };
         let Some(held) = self.held.get_mut(&key) else { return Joined::Full };
+        held.announces |= announces;
         self.listeners.insert(id, key);
         let there = matches!(held.remote, Remote::There(_)) && held.attaching.is_none() && held.detaching.is_none();
         if there && !again {
@@ -154,6 +157,7 @@ impl Subscriptions {
             attaching: None,
             detaching: None,
             due: false,
+            announces: false,
             retry_at: None,
         };
         self.held.insert(key, held);
@@ -303,6 +307,9 @@ impl Subscriptions {
 
     /// A peer is back, or has another surface and may have forgotten who listened (S-070). Gives what to step.
     pub(super) fn peer_back(&mut self, peer: &PeerName, reshaped: bool) -> Vec<u64> {
+        for held in self.held.values_mut().filter(|held| held.stream.peer == *peer) {
+            held.announces = true;
+        }
         self.cause(|held| {
             let settled = matches!(held.remote, Remote::There(_)) && held.attaching.is_none();
             held.stream.peer == *peer && (reshaped || !settled)
@@ -315,7 +322,10 @@ impl Subscriptions {
         self.cause(|held| {
             let idle = held.attaching.is_none() && held.detaching.is_none();
             let settled = matches!(held.remote, Remote::There(_));
-            idle && !settled && (!held.listeners.is_empty() || there(&held.stream.peer))
+            // A peer that announces itself is asked when it does: before that nobody would hear, and the answer would be
+            // awaited in vain.
+            let here = there(&held.stream.peer);
+            idle && !settled && (here || !held.listeners.is_empty() && !held.announces)
         })
     }
 

@@ -195,8 +195,8 @@ impl<'a> Connection<'a> {
         if let Some(event) = event {
             self.seat.tell(event).await?;
         }
-        if let (false, Phase::Up { settles: Some(settles), .. }) = (was_frame, &mut self.phase) {
-            *settles = Instant::now() + QUIET;
+        if let (false, Phase::Up { since, settles: Some(settles) }) = (was_frame, &mut self.phase) {
+            *settles = (Instant::now() + QUIET).min(*since + self.seat.config.sweep);
         }
         Ok(())
     }

@@ -237,3 +237,18 @@ fn a_stream_moves_to_another_link() {
     assert_eq!(bench.deliveries(), [(1, Delivery::Interrupted)]);
     assert_eq!(bench.take()[0].link, A);
 }
+
+/// W-080: the broker restarts and we are back before the peer: a peer that announces itself is asked when it does, and not
+/// before, for that request would reach nobody and its answer be awaited in vain.
+#[test]
+fn w080_a_peer_that_announces_is_asked_when_it_is_back() {
+    let mut bench = attached();
+    bench.lost(A);
+    bench.deliveries();
+    bench.up(A);
+    nothing(&mut bench);
+    bench.online("tower", Some("shape"));
+    let on = one(&mut bench, ON);
+    answers(&mut bench, &on, ok("ok"));
+    assert_eq!(bench.deliveries(), [(1, Delivery::Attached)]);
+}

@@ -1,0 +1,203 @@
+//! The binary under measurement as an MCP client sees it: JSON-RPC lines over pipes.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use super::PAYLOAD;
+
+/// A running `plantbridge mcp`, initialised; killed when dropped.
+#[derive(Debug)]
+pub(super) struct Bridge {
+    process: Child,
+    to: ChildStdin,
+    from: ChildStdout,
+    /// Where one read goes.
+    piece: Vec<u8>,
+    inbox: Vec<u8>,
+    next: u64,
+    began: Instant,
+    /// Dropped with the bridge; until then, a bridge that hangs is killed when its time is over.
+    _watchdog: Sender<()>,
+}
+
+/// From the start of the process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    pub(super) first_answer: Duration,
+}
+
+impl Bridge {
+    /// Starts the binary on a broker, and asks it to begin a session.
+    pub(super) fn start(binary: &Path, port: u16) -> Result<(Self, Start), String> {
+        let mut command = Command::new(binary);
+        command.args(["mcp", "--broker", &format!("mqtt://127.0.0.1:{port}")]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let began = Instant::now();
+        let mut process = command.spawn().map_err(|error| format!("{}: {error}", binary.display()))?;
+        let pipes = process.stdin.take().zip(process.stdout.take());
+        let (to, from) = pipes.ok_or("the bridge has no pipes")?;
+        let watchdog = watch(process.id());
+        let mut bridge = Self {
+            process,
+            to,
+            from,
+            piece: vec![0; 64 * 1024],
+            inbox: Vec::new(),
+            next: 1,
+            began,
+            _watchdog: watchdog,
+        };
+        let answer = bridge.request("initialize", INITIALIZE)?;
+        let first_answer = began.elapsed();
+        if !answer.contains("\"protocolVersion\"") {
+            return Err(format!("the session did not begin: {answer}"));
+        }
+        bridge.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")?;
+        Ok((bridge, Start { first_answer }))
+    }
+
+    /// How long ago it was started.
+    pub(super) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Calls a tool and gives its answer, which must be a success.
+    pub(super) fn tool(&mut self, name: &str, arguments: &str) -> Result<String, String> {
+        let answer = self.request("tools/call", &format!("{{\"name\":\"{name}\",\"arguments\":{arguments}}}"))?;
+        if answer.contains("\"isError\":true") || !answer.contains("\"structuredContent\"") {
+            return Err(format!("{name} failed: {answer}"));
+        }
+        Ok(answer)
+    }
+
+    /// Calls `peer` one time after another; how long each call took goes to `samples`.
+    pub(super) fn sequential(&mut self, peer: &str, calls: usize, samples: &mut Vec<Duration>) -> Result<(), String> {
+        for _ in 0..calls {
+            let line = self.call_line(peer);
+            let begun = Instant::now();
+            self.write(&line)?;
+            let answer = self.line()?;
+            samples.push(begun.elapsed());
+            is_echo(&answer)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `peer` with so many in flight, and says how long all calls took.
+    pub(super) fn flight(&mut self, peer: &str, calls: usize, in_flight: usize) -> Result<Duration, String> {
+        let begun = Instant::now();
+        let mut started = in_flight.min(calls);
+        let first: String = (0..started).map(|_| self.call_line(peer)).collect();
+        self.write(&first)?;
+        let mut ended = 0;
+        let mut more = String::new();
+        while ended < calls {
+            more.clear();
+            while let Some(answer) = self.buffered() {
+                is_echo(&answer)?;
+                ended += 1;
+                if started < calls {
+                    started += 1;
+                    more.push_str(&self.call_line(peer));
+                }
+            }
+            if !more.is_empty() {
+                self.write(&more)?;
+            }
+            if ended < calls {
+                self.read()?;
+            }
+        }
+        Ok(begun.elapsed())
+    }
+
+    /// Its resident memory in MiB; nothing where the system does not say.
+    pub(super) fn resident(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        kib.map_or(f64::NAN, |kib| kib / 1024.0)
+    }
+
+    fn call_line(&mut self, peer: &str) -> String {
+        let id = self.id();
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"call_method\",\
+             \"arguments\":{{\"peer\":\"{peer}\",\"namespace\":\"bench\",\"method\":\"echo\",\"args\":[\"{PAYLOAD}\"]}}}}}}\n"
+        )
+    }
+
+    fn request(&mut self, method: &str, params: &str) -> Result<String, String> {
+        let id = self.id();
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n");
+        self.write(&line)?;
+        self.line()
+    }
+
+    fn id(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), String> {
+        self.to.write_all(text.as_bytes()).map_err(|error| format!("write to the bridge: {error}"))
+    }
+
+    fn line(&mut self) -> Result<String, String> {
+        loop {
+            if let Some(line) = self.buffered() {
+                return Ok(line);
+            }
+            self.read()?;
+        }
+    }
+
+    fn buffered(&mut self) -> Option<String> {
+        let end = self.inbox.iter().position(|byte| *byte == b'\n')?;
+        let line = self.inbox.drain(..=end).collect();
+        String::from_utf8(line).ok()
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        let count = self.from.read(&mut self.piece).map_err(|error| format!("read from the bridge: {error}"))?;
+        if count == 0 {
+            return Err("the bridge ended, or took too long and was killed".to_owned());
+        }
+        self.inbox.extend_from_slice(self.piece.get(..count).unwrap_or_default());
+        Ok(())
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way it is gone afterwards.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Kills the process if it lives longer than any measurement takes, so that a bridge that hangs ends a read.
+fn watch(pid: u32) -> Sender<()> {
+    let (alive, over) = channel::<()>();
+    std::thread::spawn(move || {
+        if over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            // What cannot be killed has ended.
+            let _ = Command::new("kill").arg("-KILL").arg(pid.to_string()).status();
+        }
+    });
+    alive
+}
+
+fn is_echo(answer: &str) -> Result<(), String> {
+    let holds = answer.contains(concat!("\"structuredContent\":{\"result\":\"", "0123456789"));
+    if holds { Ok(()) } else { Err(format!("a call failed: {answer}")) }
+}
+
+const INITIALIZE: &str =
+    r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}"#;
+
+/// How long one bridge may live. No measurement takes this long when all is well.
+const PATIENCE: Duration = Duration::from_mins(5);
