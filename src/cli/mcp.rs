@@ -87,8 +87,9 @@ async fn bridge(network: Network) {
     let broker = network.broker().to_owned();
     let (plant, node, running) = network.join();
     tracing::info!("{} on {broker}", plant.name());
-    let server = front(plant);
-    until_over(&server, &node).await;
+    let server = front(plant.clone());
+    until_over(&server, &plant, &node).await;
+    plant.give_back_all().await;
     leave(&node, running).await;
     // What nobody waited for any more is resolved by the leaving; this lets it write its last line.
     if timeout(FLUSH, server.settled()).await.is_err() {
@@ -112,7 +113,7 @@ pub(super) fn front(plant: Plant) -> Server {
 
 /// Serves standard input and output until they end. When the system asks us to end, calls that run get a moment; then
 /// the node leaves, which resolves them, and their answers are still written.
-async fn until_over(server: &Server, node: &Node) {
+async fn until_over(server: &Server, plant: &Plant, node: &Node) {
     let stopping = CancellationToken::new();
     let (read, write) = stdio::pipes();
     let session = server.session("stdio", Door::Stdio);
@@ -133,6 +134,7 @@ async fn until_over(server: &Server, node: &Node) {
     tracing::info!("asked to end");
     stopping.cancel();
     if timeout(GRACE, &mut door).await.is_err() {
+        plant.give_back_all().await;
         node.leave();
         if timeout(FLUSH, &mut door).await.is_err() {
             tracing::warn!("the client does not read its answers");

@@ -67,7 +67,8 @@ pub fn pipes() -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Se
     rmcp::transport::io::stdio_pipes()
 }
 
-/// Serves `session` until its input ends, its output is closed, or `stop` asks for the end.
+/// Serves `session` until its input ends, its output is closed, or `stop` asks for the end. What the plant holds for the
+/// client is given back before this returns.
 pub async fn serve<R, W>(read: R, write: W, session: Session, config: StdioConfig, stop: CancellationToken) -> Ended
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -86,6 +87,7 @@ where
         closing: session.closing(),
         ended: Arc::clone(&ended),
     };
+    let over = session.clone();
     match rmcp::serve_server(session, transport).await {
         Ok(running) => {
             if let Err(problem) = running.waiting().await {
@@ -95,6 +97,7 @@ where
         Err(ServerInitializeError::ConnectionClosed(_)) => {}
         Err(problem) => tracing::debug!(%problem, "the session never began"),
     }
+    over.end().await;
     let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
     ended.unwrap_or(Ended::OutputClosed)
 }

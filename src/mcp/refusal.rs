@@ -9,7 +9,7 @@ use crate::{
     contract::Effect,
     link::DownKind,
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
-    plant::{PlantError, Target},
+    plant::{PlantError, Target, TicketState, TicketView},
     wire::RemoteError,
 };
 
@@ -75,14 +75,30 @@ impl From<PlantError> for ToolError {
             PlantError::AmbiguousSetter { methods: (first, second), .. } => {
                 Self::new(ErrorCode::AmbiguousSetter, message).alternatives([first, second]).outcome(Outcome::NotRun)
             }
-            PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
-            PlantError::Call { target, checked, observes, idempotency_key, error } => {
-                let error = call_failed(&target, checked, observes, error);
-                match idempotency_key {
-                    Some(key) if error.code() == ErrorCode::UnknownOutcome => error.detail("idempotency_key", key),
-                    Some(_) | None => error,
-                }
+            PlantError::UnknownTicket { ticket, tickets } => unknown_ticket(&ticket, &tickets, message),
+            PlantError::NotInControl { target, holder, other_client, lost, refusal } => {
+                let error = not_in_control(&target, holder, other_client, message);
+                let error = if let Some(why) = lost { error.detail("lost", why) } else { error };
+                let Some(RemoteError { code, message, .. }) = refusal else { return error };
+                error.peer_error(&code, &message)
             }
+            PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
+            PlantError::LimitReached { limit, .. } => {
+                Self::new(ErrorCode::LimitReached, message).detail("limit", limit).outcome(Outcome::NotRun)
+            }
+            PlantError::Call { target, checked, observes, idempotency_key, error } => {
+                call_failed(&target, checked, observes, error).keyed(idempotency_key)
+            }
+        }
+    }
+}
+
+impl ToolError {
+    /// The key the command carried, where its outcome is unknown.
+    fn keyed(self, key: Option<String>) -> Self {
+        match key {
+            Some(key) if self.code() == ErrorCode::UnknownOutcome => self.detail("idempotency_key", key),
+            Some(_) | None => self,
         }
     }
 }
@@ -113,6 +129,49 @@ fn unknown_peer(alternatives: Vec<String>, message: String) -> ToolError {
         .alternatives(alternatives)
         .fix("call list_peers {} for who is there; to wait for it, make the same call with \"wait_seconds\": 10")
         .outcome(Outcome::NotRun)
+}
+
+fn unknown_ticket(ticket: &str, tickets: &[TicketView], message: String) -> ToolError {
+    let known: Vec<Json> = tickets
+        .iter()
+        .map(|known| json!({"ticket": known.id, "called": known.target.to_string(), "state": ticket_state(&known.state)}))
+        .collect();
+    let ids = tickets.iter().map(|known| known.id.as_str()).filter(|id| *id != ticket);
+    let error = ToolError::new(ErrorCode::UnknownTicket, message).alternatives(ids);
+    if known.is_empty() { error } else { error.detail("tickets", known) }
+}
+
+/// Nothing ran: the next step is to take control, from whoever has it if that is right.
+fn not_in_control(target: &Target, holder: Option<String>, client: Option<String>, message: String) -> ToolError {
+    let mut next = json!({"peer": target.peer.as_str(), "namespace": target.namespace});
+    let taken = holder.is_some() || client.is_some() || target.method == "$acquire";
+    if taken && let Some(next) = next.as_object_mut() {
+        next.insert("take".into(), true.into());
+    }
+    let fix = if taken {
+        format!("if it is right to take control from whoever has it: take_control {next}; then call again")
+    } else {
+        format!("take_control {next}, if that is right, then call again; release_control when done")
+    };
+    let mut error = ToolError::new(ErrorCode::NotInControl, message).fix(fix).outcome(Outcome::NotRun);
+    if let Some(holder) = holder {
+        error = error.detail("holder", holder);
+    }
+    match client {
+        Some(client) => error.detail("client", client),
+        None => error,
+    }
+}
+
+/// Where a ticket stands, in one word.
+pub(super) const fn ticket_state(state: &TicketState) -> &'static str {
+    match state {
+        TicketState::Pending => "pending",
+        TicketState::Resolved(_) | TicketState::TooLarge(_) => "resolved",
+        TicketState::Rejected(_) => "rejected",
+        TicketState::PeerGone => "peer_gone",
+        TicketState::Lapsed | TicketState::NotFollowed => "lapsed",
+    }
 }
 
 fn unavailable(links: &[LinkState], message: String) -> ToolError {
@@ -209,7 +268,7 @@ fn unknown_outcome(target: &Target, message: String) -> ToolError {
         .settle_with(&read)
 }
 
-fn read_state(target: &Target) -> NextCall {
+pub(super) fn read_state(target: &Target) -> NextCall {
     let mut arguments = Map::new();
     arguments.insert("peer".into(), target.peer.as_str().into());
     arguments.insert("namespace".into(), target.namespace.as_str().into());

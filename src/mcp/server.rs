@@ -1,6 +1,12 @@
 //! The handler of every session, over one shared process state, for all revisions of the protocol.
 
-use std::{borrow::Cow, fmt::Write as _, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
@@ -72,6 +78,8 @@ struct Front {
     shared: Arc<Shared>,
     info: ServerConfig,
     listed: Vec<Listed>,
+    /// How many sessions each client has.
+    sessions: Mutex<HashMap<Arc<str>, usize>>,
 }
 
 impl Server {
@@ -92,14 +100,17 @@ impl Server {
             shared: Arc::new(Shared { cursors: Cursors::new(config.cursor_key), incidents: config.incidents }),
             info,
             listed,
+            sessions: Mutex::default(),
         }))
     }
 
     /// A session of `client`, which came in through `door`.
     pub fn session(&self, client: &str, door: Door) -> Session {
+        let name: Arc<str> = client.into();
+        *self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner).entry(Arc::clone(&name)).or_default() += 1;
         Session {
             front: Arc::clone(&self.0),
-            client: client.into(),
+            client: name,
             door,
             places: self.0.load.client(client),
             closing: CancellationToken::new(),
@@ -131,6 +142,22 @@ impl Session {
     /// Cancelled by the door when the session ends before its calls: every wait ends, the work goes on by itself.
     pub fn closing(&self) -> CancellationToken {
         self.closing.clone()
+    }
+
+    /// The session is over. When it was the last one of its client, what the plant holds for that client is given back,
+    /// within a bound. To be called once, by the door.
+    pub async fn end(&self) {
+        self.closing.cancel();
+        {
+            let mut sessions = self.front.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            let left = sessions.get(&self.client).map_or(0, |open| open.saturating_sub(1));
+            if left > 0 {
+                sessions.insert(Arc::clone(&self.client), left);
+                return;
+            }
+            sessions.remove(&self.client);
+        }
+        self.front.plant.client_gone(&self.client).await;
     }
 
     async fn call(

@@ -5,22 +5,22 @@ use std::{
     future::poll_fn,
     sync::{Arc, atomic::AtomicU64},
     task::Poll,
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, watch},
     task::{self, JoinError, JoinHandle, JoinSet},
 };
 use uuid::Uuid;
 
 use super::{
-    CallError, Commit, Failure, Heard, Identity, Incoming, Network, Node, NotSent, Service, Shared,
+    CallError, Failure, Identity, Incoming, Network, Node, NotSent, Service, Shared,
+    command::{Caller, Command, Release},
     listener::Listener,
     log,
-    state::{
-        Answered, Call, CallId, NodeEvent, NodeState, Now, RunId, Send, SendWhat, Stream, SubscriptionId, TicketUpdate,
-    },
+    state::{Answered, CallId, NodeEvent, NodeState, Now, RunId, Send, SendWhat, SubscriptionId},
+    ticket::Followed,
 };
 use crate::{
     link::{Link, LinkEvent, LinkId, Outbound, Rejection},
@@ -29,30 +29,8 @@ use crate::{
 
 /// How many commands may wait for the driver.
 pub(super) const COMMAND_QUEUE: usize = 1024;
-/// How many updates of a ticket wait for whoever follows it.
-const TICKET_QUEUE: usize = 64;
 /// How many inputs are fed before outputs are drained: a full house is served in batches, a lone call at once.
 const TURN: usize = 256;
-
-/// What the handle asks for.
-#[derive(Debug)]
-pub(super) enum Command {
-    Call { id: CallId, call: Call, correlation: Correlation, answer: Caller },
-    Subscribe { id: SubscriptionId, stream: Stream, deliveries: mpsc::Sender<Heard>, missed: Arc<AtomicU64> },
-    Emit { namespace: String, event: String, args: Vec<Value> },
-    Commit { namespace: String, change: Commit },
-}
-
-/// Where the answer of a call goes, and with the receipt of a deferred method what becomes of its ticket.
-pub(super) type Caller = oneshot::Sender<Result<(Answered, Option<mpsc::Receiver<TicketUpdate>>), CallError>>;
-
-/// What the handle gives back. Unbounded in form only: each call and each subscription releases at most once.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Release {
-    Abandon(CallId),
-    Unsubscribe(SubscriptionId),
-    Leave,
-}
 
 /// The driver's task; it ends when the node has left the network.
 #[derive(Debug)]
@@ -91,10 +69,11 @@ pub(super) fn start(identity: Identity, links: Vec<Link>) -> (Node, Running) {
         network: network_tx,
         network_changed: true,
         calls: HashMap::new(),
-        tickets: HashMap::new(),
+        tickets: Followed::default(),
         listeners: HashMap::new(),
         runs: JoinSet::new(),
         run_ids: HashMap::new(),
+        owed: HashMap::new(),
         leaving: false,
     };
     (node, Running(tokio::spawn(driver.run())))
@@ -121,16 +100,18 @@ struct Driver {
     network: watch::Sender<Arc<Network>>,
     network_changed: bool,
     calls: HashMap<CallId, Caller>,
-    tickets: HashMap<CallId, mpsc::Sender<TicketUpdate>>,
+    tickets: Followed,
     listeners: HashMap<SubscriptionId, Listener>,
     runs: JoinSet<Result<Option<Value>, Failure>>,
     run_ids: HashMap<task::Id, RunId>,
+    /// The runs that answer later, and how they are told that nobody waits any more.
+    owed: HashMap<RunId, watch::Sender<bool>>,
     leaving: bool,
 }
 
 impl Driver {
     async fn run(mut self) {
-        let timer = tokio::time::sleep(std::time::Duration::ZERO);
+        let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
         self.drain();
         while !(self.leaving && self.links.is_empty()) {
@@ -229,6 +210,7 @@ impl Driver {
             self.command(command, now);
         }
         if let Some(run) = self.run_ids.remove(&task) {
+            self.owed.remove(&run);
             self.state.handle_ran(run, result, now);
         }
     }
@@ -248,6 +230,15 @@ impl Driver {
             }
             Command::Emit { namespace, event, args } => self.state.emit(&namespace, &event, &args),
             Command::Commit { namespace, change } => self.state.commit(&namespace, change),
+            Command::Defer { run, life, gone, answer } => {
+                let deferred = self.state.defer(run, life, now);
+                if deferred.is_ok() {
+                    self.owed.insert(run, gone);
+                }
+                // A method that no longer asks has ended, or was ended.
+                let _ = answer.send(deferred);
+            }
+            Command::Progress { run, value } => self.state.progress(run, value),
         }
     }
 
@@ -306,13 +297,18 @@ impl Driver {
     fn event(&mut self, event: NodeEvent) {
         match event {
             NodeEvent::Resolved(id, outcome) => self.resolved(id, outcome),
-            NodeEvent::Ticket(id, update) => self.ticket(id, update),
+            NodeEvent::Ticket(id, update) => self.tickets.update(id, update, now()),
             NodeEvent::Delivery(id, delivery) => {
                 if let Some(listener) = self.listeners.get(&id) {
                     listener.deliver(delivery.into());
                 }
             }
             NodeEvent::Run(incoming) => self.start_run(incoming),
+            NodeEvent::CallerGone(run) => {
+                if let Some(gone) = self.owed.get(&run) {
+                    gone.send_replace(true);
+                }
+            }
             NodeEvent::NetworkChanged => self.network_changed = true,
             NodeEvent::Note(note) => log::note(&note),
         }
@@ -321,30 +317,11 @@ impl Driver {
     fn resolved(&mut self, id: CallId, outcome: Result<Answered, CallError>) {
         let Some(caller) = self.calls.remove(&id) else { return };
         let told = outcome.map(|answered| {
-            // Few calls are deferred, and a channel is large.
-            let updates = answered.ticket_expires_ms.map(|_| {
-                let (sender, updates) = mpsc::channel(TICKET_QUEUE);
-                self.tickets.insert(id, sender);
-                updates
-            });
-            (answered, updates)
+            let log = answered.ticket_expires_ms.map(|_| self.tickets.begin(id));
+            (answered, log)
         });
         // Nobody waits any more: the answer is late, not lost.
         let _ = caller.send(told);
-    }
-
-    fn ticket(&mut self, id: CallId, update: TicketUpdate) {
-        let ends = update.is_final();
-        // Progress that nobody reads falls off; the last place is kept for the end.
-        if let Some(updates) = self.tickets.get(&id)
-            && (ends || updates.capacity() > 1)
-        {
-            // Nobody follows this ticket: its news has nowhere to go.
-            let _ = updates.try_send(update);
-        }
-        if ends {
-            self.tickets.remove(&id);
-        }
     }
 
     fn start_run(&mut self, incoming: Incoming) {

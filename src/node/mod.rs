@@ -18,6 +18,7 @@
 //! # }
 //! ```
 
+mod command;
 mod driver;
 mod error;
 mod listener;
@@ -26,6 +27,7 @@ mod service;
 pub mod state;
 #[cfg(test)]
 pub(crate) mod testing;
+mod ticket;
 
 use std::{
     sync::{
@@ -38,18 +40,19 @@ use std::{
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
+use self::{
+    command::{Command, Release},
+    state::{CallId, SubscriptionId},
+};
 pub use self::{
     driver::Running,
     error::{CallError, Certainty, Doubt, NotSent},
-    service::{Service, ServiceFuture},
+    service::{Later, Service, ServiceFuture},
     state::{
-        Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, Roster, SNAPSHOT, Seen, Serving, Stream,
+        Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, Roster, RunId, SNAPSHOT, Seen, Serving, Stream,
         TicketUpdate,
     },
-};
-use self::{
-    driver::{Command, Release},
-    state::{CallId, SubscriptionId},
+    ticket::{Ended, Progress, TicketHandle, TicketLog},
 };
 use crate::{
     link::{Link, LinkId},
@@ -110,17 +113,6 @@ pub struct Answer {
     pub value: Option<Value>,
     /// The receipt of a deferred method.
     pub ticket: Option<TicketHandle>,
-}
-
-/// A deferred answer on its way.
-#[derive(Debug)]
-pub struct TicketHandle {
-    /// The correlation of the call, which names the ticket.
-    pub id: String,
-    /// When it lapses, in milliseconds since the Unix epoch.
-    pub expires_ms: i64,
-    /// What becomes of it.
-    pub updates: mpsc::Receiver<TicketUpdate>,
 }
 
 /// What a listener hears.
@@ -228,9 +220,9 @@ impl Node {
         let mut waiting = Waiting { id, shared: &self.shared, armed: true };
         let outcome = answered.await;
         waiting.armed = false;
-        let (answer, updates) = outcome.unwrap_or(Err(CallError::UnknownOutcome(Doubt::Closing)))?;
-        let ticket = answer.ticket_expires_ms.zip(updates);
-        let ticket = ticket.map(|(expires_ms, updates)| TicketHandle { id: correlation, expires_ms, updates });
+        let (answer, log) = outcome.unwrap_or(Err(CallError::UnknownOutcome(Doubt::Closing)))?;
+        let ticket = answer.ticket_expires_ms.zip(log);
+        let ticket = ticket.map(|(expires_ms, log)| TicketHandle { id: correlation, expires_ms, log });
         Ok(Answer { value: answer.value, ticket })
     }
 

@@ -6,12 +6,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Plant, PlantError, Principal, Target, descriptions::is_fake, gate::Action, nearest, while_wanted};
+use super::{Plant, PlantError, Principal, Target, Ticket, descriptions::is_fake, gate::Action, nearest, while_wanted};
 use crate::{
     contract::{
         ArgumentFault, Description, Effect, Method, Namespace, Semantics, TypeNode, Types, signature, validate,
     },
-    node::{Answer, Call, TicketHandle},
+    node::{Answer, Call},
     wire::{Map, PeerName, Value},
 };
 
@@ -61,7 +61,7 @@ pub struct Called {
     /// The key it carried.
     pub idempotency_key: Option<String>,
     /// The answer that follows, of a deferred method.
-    pub ticket: Option<TicketHandle>,
+    pub ticket: Option<Arc<Ticket>>,
     /// Whether the answer came from a peer that says it is a fake.
     pub fake: bool,
 }
@@ -74,6 +74,8 @@ pub(super) struct Ready {
     effect: Effect,
     checked: bool,
     fake: bool,
+    /// Whether whoever calls it must be in control.
+    needs_control: bool,
 }
 
 impl Plant {
@@ -105,8 +107,11 @@ impl Plant {
         timeout: Duration,
         key: Option<String>,
     ) -> Result<Called, PlantError> {
-        let Ready { target, args, semantics, effect, checked, fake } = ready;
+        let Ready { target, args, semantics, effect, checked, fake, needs_control } = ready;
         self.permit(principal, &Action { target: target.clone(), semantics, effect })?;
+        if needs_control {
+            self.not_on_anothers_control(principal, &target)?;
+        }
         let made = || Uuid::new_v4().hyphenated().to_string();
         let idempotency_key = key.or_else(|| (semantics == Some(Semantics::NonRepeatableCommand)).then(made));
         let call = Call {
@@ -119,20 +124,14 @@ impl Plant {
         };
         let started = Instant::now();
         match self.node().call(call).await {
-            Ok(Answer { value, ticket }) => Ok(Called {
-                target,
-                value,
-                took: started.elapsed(),
-                semantics,
-                effect,
-                checked,
-                idempotency_key,
-                ticket,
-                fake,
-            }),
+            Ok(Answer { value, ticket }) => {
+                let took = started.elapsed();
+                let facts = (effect == Effect::Observe, fake);
+                let ticket = ticket.map(|handle| self.keep_ticket(principal, &target, handle, facts));
+                Ok(Called { target, value, took, semantics, effect, checked, idempotency_key, ticket, fake })
+            }
             Err(error) => {
-                let observes = effect == Effect::Observe;
-                Err(PlantError::Call { target, checked, observes, idempotency_key, error })
+                Err(self.call_failed(principal, target, (checked, effect == Effect::Observe), idempotency_key, error))
             }
         }
     }
@@ -149,7 +148,9 @@ pub(super) fn check(
     let Some(description) = description else {
         let args = positional(&target, request.arguments, None)?;
         let (semantics, effect) = (None, Effect::Operate);
-        return Ok(Ready { target, args, semantics, effect, checked: false, fake: false });
+        let needs_control = matches!(target.method.as_str(), "$acquire" | "$release");
+        let (checked, fake) = (false, false);
+        return Ok(Ready { target, args, semantics, effect, checked, fake, needs_control });
     };
     let namespace = find_namespace(description, &target.peer, &target.namespace)?;
     let fake = is_fake(description);
@@ -159,8 +160,8 @@ pub(super) fn check(
     let args = positional(&target, request.arguments, Some(method))?;
     let checked = method.params.is_some();
     arguments(&target, method, &description.types, &args)?;
-    let (semantics, effect) = (method.semantics, method.effect());
-    Ok(Ready { target, args, semantics, effect, checked, fake })
+    let (semantics, effect, needs_control) = (method.semantics, method.effect(), method.requires_authority);
+    Ok(Ready { target, args, semantics, effect, checked, fake, needs_control })
 }
 
 /// The built-ins of a component count as described; everything else that is not in the description is refused here.
@@ -180,7 +181,8 @@ fn built_in(target: Target, arguments: Arguments, namespace: &Namespace, fake: b
         }
     };
     let args = positional(&target, arguments, None)?;
-    Ok(Ready { target, args, semantics, effect, checked: false, fake })
+    let needs_control = effect != Effect::Observe;
+    Ok(Ready { target, args, semantics, effect, checked: false, fake, needs_control })
 }
 
 fn hint(method: &str) -> &'static str {

@@ -1,9 +1,10 @@
 //! Why a verb did not do what it was asked. Each variant holds what the reader needs to do better.
 
+use super::TicketView;
 use crate::{
     contract::Effect,
     node::{CallError, LinkState},
-    wire::PeerName,
+    wire::{PeerName, RemoteError},
 };
 
 /// Why a verb failed.
@@ -178,6 +179,36 @@ pub enum PlantError {
         /// The two.
         methods: (String, String),
     },
+    /// No ticket of that id is known.
+    #[error("no ticket '{ticket}' is known")]
+    UnknownTicket {
+        /// The id.
+        ticket: String,
+        /// The tickets of this client, open ones first.
+        tickets: Vec<TicketView>,
+    },
+    /// The component's authority is in other hands, or in nobody's: it did not run.
+    #[error("{}", not_in_control(.target, .other_client.as_deref(), .refusal.as_ref()))]
+    NotInControl {
+        /// What was to be called.
+        target: Target,
+        /// The peer in control, if that is known.
+        holder: Option<String>,
+        /// The client of this bridge in control, if another one is.
+        other_client: Option<String>,
+        /// How control was lost, if it was.
+        lost: Option<String>,
+        /// What the peer said, if it was asked.
+        refusal: Option<RemoteError>,
+    },
+    /// A bound of this bridge is reached.
+    #[error("there are {limit} {what}, and no more can be")]
+    LimitReached {
+        /// Of what.
+        what: &'static str,
+        /// How many may be.
+        limit: usize,
+    },
     /// Nobody waits for it any more; nothing was sent.
     #[error("nobody waits for this any more; nothing was sent")]
     Unwanted,
@@ -211,6 +242,17 @@ pub struct Target {
 impl std::fmt::Display for Target {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}.{}.{}", self.peer, self.namespace, self.method)
+    }
+}
+
+fn not_in_control(target: &Target, other_client: Option<&str>, refusal: Option<&RemoteError>) -> String {
+    match (refusal, other_client) {
+        (Some(refusal), _) => format!("{target} answered {}: {}", refusal.code, refusal.message),
+        (None, Some(client)) => format!(
+            "{target} was not called: client '{client}' of this bridge is in control of {}.{}",
+            target.peer, target.namespace
+        ),
+        (None, None) => format!("{target} was not called: this bridge is not in control"),
     }
 }
 

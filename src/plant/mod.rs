@@ -4,16 +4,18 @@
 mod baselines;
 mod call;
 mod capability;
+mod control;
 mod describe;
 mod descriptions;
 mod error;
-mod follow;
 mod gate;
+mod leases;
 mod listening;
 mod peers;
 mod read_state;
 mod rows;
 mod set_state;
+mod tickets;
 mod verdict;
 mod watch_events;
 mod watch_log;
@@ -27,16 +29,20 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use call::find_namespace;
 pub use call::{Arguments, CallRequest, Called};
 pub use capability::{Capabilities, CapabilityMatch};
+pub use control::{Control, Released, TakeControl};
 pub use describe::Described;
 use descriptions::Descriptions;
 pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, Target};
-pub use follow::Followed;
 pub use gate::Principal;
+use leases::Leases;
+pub use leases::{Authority, KnownAuthority};
 pub use peers::{PeerKind, PeerLine};
 pub use read_state::{ReadState, Snapshot};
 pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, Store, Writable, WriteRow, Written};
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
+use tickets::Tickets;
+pub use tickets::{Ticket, TicketState, TicketView};
 pub use verdict::{Cursor, EpochLoss, Loss, Verdict};
 pub use watch_events::{EventsWatched, HeardEvent, WatchEvents};
 pub use watch_log::{Gap, Noted, PathChange, Record};
@@ -62,6 +68,8 @@ struct Shared {
     spent: rows::Spent,
     baselines: baselines::Baselines,
     watches: watches::Watches,
+    tickets: Tickets,
+    leases: Leases,
 }
 
 /// How this process looks at its plant.
@@ -85,7 +93,9 @@ impl Plant {
     pub fn new(node: Node, settings: Settings) -> Self {
         let (descriptions, spent) = (Descriptions::default(), rows::Spent::default());
         let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
-        Self { shared: Arc::new(Shared { node, settings, descriptions, spent, baselines, watches }) }
+        let (tickets, leases) = (Tickets::default(), Leases::default());
+        let shared = Shared { node, settings, descriptions, spent, baselines, watches, tickets, leases };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Our own name on the network.

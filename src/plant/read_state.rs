@@ -62,6 +62,7 @@ impl Snapshot {
 
 /// An open look at a component: snapshots as they come. Dropping it closes it.
 pub(super) struct Observation {
+    plant: Plant,
     peer: PeerName,
     namespace: String,
     subscription: Subscription,
@@ -81,7 +82,10 @@ impl Observation {
     /// The next snapshot within `patience`; `None` when the time is up.
     pub(super) async fn next(&mut self, patience: Duration) -> Result<Option<Snapshot>, PlantError> {
         match tokio::time::timeout(patience, self.snapshot()).await {
-            Ok(Ok(snapshot)) => Ok(Some(snapshot)),
+            Ok(Ok(snapshot)) => {
+                self.plant.saw(&self.namespace, &snapshot);
+                Ok(Some(snapshot))
+            }
             Ok(Err(ended)) => Err(self.why(ended)),
             Err(_) => Ok(None),
         }
@@ -163,7 +167,8 @@ impl Plant {
             idempotency_key: None,
             error,
         })?;
-        Ok(Observation { peer: peer.clone(), namespace: namespace.into(), subscription, attached: false, whole: true })
+        let (plant, peer, namespace) = (self.clone(), peer.clone(), namespace.into());
+        Ok(Observation { plant, peer, namespace, subscription, attached: false, whole: true })
     }
 
     /// The refusal, with the components the peer does have.

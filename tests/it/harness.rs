@@ -185,13 +185,22 @@ impl Client {
 
     /// A client of these tools over this plant.
     pub(crate) fn over(plant: Plant, tools: Vec<Tool>, setup: &Setup) -> Self {
+        Self::of(plant, tools, setup, "stdio")
+    }
+
+    /// A client of this name, of the real tools.
+    pub(crate) fn named(plant: Plant, client: &str) -> Self {
+        Self::of(plant, plantbridge::mcp::tools::all(), &Setup::default(), client)
+    }
+
+    fn of(plant: Plant, tools: Vec<Tool>, setup: &Setup, client: &str) -> Self {
         let incidents = Box::new(|| "incident-1".to_owned());
         let config = Config { limits: setup.limits, longest_call: None, cursor_key: [1; 32], incidents };
         let server = Server::new(plant, Registry::new(tools, setup.offer), config);
         let (input, server_input) = tokio::io::duplex(64 * 1024);
         let (server_output, output) = tokio::io::duplex(setup.pipe);
         let stop = CancellationToken::new();
-        let session = server.session("stdio", Door::Stdio);
+        let session = server.session(client, Door::Stdio);
         let ended = tokio::spawn(serve(server_input, server_output, session, setup.stdio, stop.clone()));
         let output = Some(BufReader::new(output).lines());
         Self { input: Some(input), output, switches: None, server, stop, ended }

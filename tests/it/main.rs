@@ -9,11 +9,13 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+mod control;
 #[cfg(feature = "demo")]
 mod demo;
 #[cfg(feature = "demo")]
 mod demo_broker;
 mod harness;
+mod later;
 mod link_mqtt;
 mod mcp;
 mod node;

@@ -2,7 +2,8 @@
 
 use plantbridge::{
     link::{Claim, DownKind, DownReason, Link, LinkEvent, LinkId, Outbound, Rejection},
-    mcp::{Offer, tools},
+    mcp::tools,
+    plant::Plant,
     wire::{
         Frame, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value,
         frame::{Answer, Ticket},
@@ -30,8 +31,14 @@ pub(crate) fn name(text: &str) -> PeerName {
 }
 
 impl ByHand {
-    /// A bridge whose link the test holds, with the peer `works` online.
+    /// A bridge whose link the test holds, with the peer `works` online, and a client of it.
     pub(crate) async fn joined() -> (Client, Self) {
+        let (plant, hand) = Self::plant().await;
+        (attached(plant).await, hand)
+    }
+
+    /// A bridge whose link the test holds, with the peer `works` online.
+    pub(crate) async fn plant() -> (Plant, Self) {
         let (outbound, asked) = mpsc::channel(64);
         let (events, received) = mpsc::channel(64);
         let plant = bridge(vec![Link { id: LinkId(0), outbound, events: received }], false);
@@ -39,9 +46,7 @@ impl ByHand {
         hand.tell(LinkEvent::Up).await;
         hand.tell(LinkEvent::Online { peer: name("works"), shape: None }).await;
         hand.tell(LinkEvent::Settled).await;
-        let mut client = Client::over(plant, tools::all(), &Setup { offer: Offer::default(), ..Setup::default() });
-        client.initialize("2025-06-18").await;
-        (client, hand)
+        (plant, hand)
     }
 
     pub(crate) async fn tell(&self, event: LinkEvent) {
@@ -116,18 +121,25 @@ impl ByHand {
         self.answer_as("works", request, answer).await;
     }
 
-    async fn answer_as(&self, from: &str, request: &Request, answer: Answer) {
+    pub(crate) async fn answer_as(&self, from: &str, request: &Request, answer: Answer) {
         let reply = Reply { correlation: request.correlation.clone(), route: ReplyRoute::default(), answer };
         let frame = Frame { source: name(from), target: name("bridge"), message: Message::Reply(reply) };
         self.tell(LinkEvent::Frame(frame)).await;
     }
 }
 
+/// A client of this plant.
+pub(crate) async fn attached(plant: Plant) -> Client {
+    let mut client = Client::over(plant, tools::all(), &Setup::default());
+    client.initialize("2025-06-18").await;
+    client
+}
+
 pub(crate) fn refusal(code: &str, message: &str) -> Answer {
     Answer::Error(RemoteError { code: code.into(), name: "RpcError".into(), message: message.into() })
 }
 
-fn press() -> Json {
+pub(crate) fn press() -> Json {
     json!({"peer": "works", "namespace": "press", "method": "close", "timeout_ms": 3000})
 }
 

@@ -6,7 +6,10 @@
 
 use std::time::Duration;
 
-use super::news::{Event, News};
+use super::{
+    loaves::{Baked, Loaves},
+    news::{Event, News},
+};
 use crate::{
     node::Failure,
     wire::{Map, Value},
@@ -26,6 +29,9 @@ pub(crate) struct Oven {
     /// Batches begun so far; the number of the next one is one more.
     batches: i64,
     baking: Option<Batch>,
+    loaves: Loaves,
+    /// What the instruments show more than they measure, in °C.
+    offset: f64,
     news: News,
 }
 
@@ -74,6 +80,8 @@ impl Oven {
             tags,
             batches: 0,
             baking: None,
+            loaves: Loaves::default(),
+            offset: 0.0,
             news: News::default(),
         }
     }
@@ -181,6 +189,7 @@ impl Oven {
             self.news.changed();
             self.news.event("doorChanged", vec![door.as_str().into()]);
             if door == Door::Open {
+                self.loaves.spoil();
                 self.turn_off();
             }
         }
@@ -229,6 +238,37 @@ impl Oven {
         Ok(self.batches)
     }
 
+    /// The loaves, each baked by itself, at `now`.
+    ///
+    /// # Errors
+    /// While the door is open.
+    pub(crate) fn loaves(&mut self, now: Duration) -> Result<&mut Loaves, Failure> {
+        self.advance(now);
+        match self.door {
+            Door::Open => {
+                Err(interlock("nothing is baked with the door open; close it first with setDoor(\"closed\")"))
+            }
+            Door::Closed => Ok(&mut self.loaves),
+        }
+    }
+
+    /// How far a loaf is. Opening the door spoils it.
+    pub(crate) fn loaf(&mut self, now: Duration, number: i64) -> Baked {
+        self.advance(now);
+        self.loaves.look(self.at, number, tenths(self.celsius))
+    }
+
+    /// Sets what the instruments show more than they measure. Gives what it took.
+    pub(crate) fn calibrate(&mut self, now: Duration, offset: f64) -> f64 {
+        self.advance(now);
+        let taken = offset.clamp(-MAX_OFFSET, MAX_OFFSET);
+        if taken.to_bits() != self.offset.to_bits() {
+            self.offset = taken;
+            self.news.changed();
+        }
+        taken
+    }
+
     /// What happened since this was last asked: the new state if it changed, and the events, oldest first.
     pub(crate) fn take_news(&mut self) -> (Option<Map>, Vec<Event>) {
         let (changed, events) = self.news.take();
@@ -275,7 +315,7 @@ impl Oven {
 
     fn reading(&self, celsius: f64, mode: Mode) -> Map {
         let mut reading = Map::new();
-        reading.insert("celsius", tenths(celsius));
+        reading.insert("celsius", tenths(celsius + self.offset));
         reading.insert("setpoint", self.setpoint);
         reading.insert("mode", mode.as_str());
         reading.insert("door", self.door.as_str());
@@ -331,6 +371,8 @@ const COOLING: f64 = 2.0;
 const TOLERANCE: f64 = 10.0;
 /// How often a moving temperature is told.
 const STEP: Duration = Duration::from_secs(1);
+/// No offset is larger, in °C.
+const MAX_OFFSET: f64 = 5.0;
 /// How long a batch is in.
 const BAKING: Duration = Duration::from_secs(20);
 /// How many tags it holds; the contract says the same.
@@ -480,6 +522,27 @@ mod tests {
         oven.advance(at(now + 10));
         assert_eq!((oven.celsius, oven.next_change()), (160.0, None));
         assert_eq!(oven.start_batch(at(now + 10), "rye", 1), Ok(1));
+    }
+
+    #[test]
+    fn a_loaf_is_spoilt_by_an_open_door() {
+        let mut oven = Oven::new(at(0));
+        assert_eq!(oven.loaves(at(0)).unwrap().start(at(0), "rye"), Ok(1));
+        assert_eq!(oven.loaf(at(1), 1), Baked::Partly(33.0));
+        oven.set_door(at(1), Door::Open);
+        assert_eq!(oven.loaf(at(1), 1), Baked::Spoilt);
+        assert_eq!(oven.loaves(at(1)).unwrap_err().code, "Forbidden");
+        oven.set_door(at(2), Door::Closed);
+        assert_eq!(oven.loaves(at(2)).unwrap().start(at(2), "wheat"), Ok(2));
+        assert_eq!(oven.loaf(at(3), 2), Baked::Done(AMBIENT));
+    }
+
+    #[test]
+    fn calibration_moves_what_is_shown_and_nothing_else() {
+        let mut oven = Oven::new(at(0));
+        assert_eq!(oven.calibrate(at(0), 1.5), 1.5);
+        assert_eq!(oven.take_news().0.unwrap().get("celsius"), Some(&Value::Float(21.5)));
+        assert_eq!((oven.celsius, oven.calibrate(at(0), 99.0)), (AMBIENT, MAX_OFFSET));
     }
 
     #[test]

@@ -7,11 +7,12 @@ use std::{future::Future, sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::{
     sync::{Mutex, Notify},
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 
 use super::{
     line::Line,
+    loaves::Baked,
     news::Event,
     oven::{Door, Oven},
 };
@@ -80,6 +81,7 @@ impl OvenService {
                 };
                 oven.set_heating(now, on)?.as_str().into()
             }
+            "calibrate" => oven.calibrate(now, args.number(0)?).into(),
             "setDoor" => {
                 let door = Door::parse(args.text(0)?).ok_or_else(|| unusable(0, "a door is open or closed"))?;
                 oven.set_door(now, door).as_str().into()
@@ -102,9 +104,46 @@ impl OvenService {
     }
 }
 
+impl OvenService {
+    /// Bakes a loaf: what is refused is refused at once, the rest comes later.
+    async fn bake(self, node: Node, call: Incoming) -> Result<Option<Value>, Failure> {
+        let recipe = Args(&call.args).text(0)?;
+        let now = self.started.elapsed();
+        let number = self.oven.lock().await.loaves(now)?.start(now, recipe)?;
+        let later = match node.answer_later(call.run, None).await {
+            Ok(later) => later,
+            Err(failure) => {
+                if let Ok(loaves) = self.oven.lock().await.loaves(now) {
+                    loaves.take_out(number);
+                }
+                return Err(failure);
+            }
+        };
+        loop {
+            let baked = self.oven.lock().await.loaf(self.started.elapsed(), number);
+            match baked {
+                Baked::Partly(percent) => later.progress(percent.into()).await,
+                Baked::Spoilt => return Err(Failure::exception("the door was opened: the loaf is spoilt")),
+                Baked::Done(celsius) => {
+                    later.progress(100.into()).await;
+                    let mut loaf = Map::new();
+                    loaf.insert("loaf", number);
+                    loaf.insert("recipe", recipe);
+                    loaf.insert("celsius", celsius);
+                    return Ok(Some(loaf.into()));
+                }
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
 impl Service for OvenService {
     fn run(&self, node: Node, call: Incoming) -> ServiceFuture {
         let this = self.clone();
+        if call.method == "bake" {
+            return Box::pin(this.bake(node, call));
+        }
         Box::pin(async move {
             let mut oven = this.oven.lock().await;
             let result = Self::transition(&mut oven, this.started.elapsed(), &call);
@@ -287,6 +326,8 @@ pub(super) fn unknown(call: &Incoming) -> Failure {
 
 const OVEN: &str = "oven";
 const LINE: &str = "line";
+/// How often is told how far a loaf is.
+const LOOK: Duration = Duration::from_millis(250);
 /// Bread is good for three days.
 const SHELF_LIFE_MS: i64 = 3 * 24 * 60 * 60 * 1000;
 /// The last instant that peers can hold as a date.

@@ -83,6 +83,34 @@ async fn attached(subscription: &mut Subscription) {
     assert_eq!(subscription.next().await, Some(Heard::Attached));
 }
 
+/// Later answers and authority, as a caller meets them.
+#[tokio::test(start_paused = true)]
+async fn a_loaf_answers_later_and_calibration_needs_control() {
+    let caller = Caller::bakery().await;
+    let bake = || {
+        let (peer, timeout) = (PeerName::mqtt(BAKERY).unwrap(), Some(Duration::from_secs(5)));
+        let (namespace, method) = ("oven".into(), "bake".into());
+        caller.node.call(Call { peer, namespace, method, args: vec!["rye".into()], timeout, idempotency_key: None })
+    };
+    let mut ticket = bake().await.unwrap().ticket.expect("a ticket");
+    let loaf = ticket.log.wait_for(|log| log.ended.is_some()).await.unwrap();
+    let told: Vec<f64> = loaf.progress.iter().map(|report| report.value.as_ref().unwrap().as_f64().unwrap()).collect();
+    assert!(told.is_sorted() && told.first() == Some(&0.0) && told.last() == Some(&100.0), "{told:?}");
+    let ended = format!("{:?}", loaf.ended);
+    assert!(ended.contains("Resolved") && ended.contains("rye"), "{ended}");
+    drop(loaf);
+    let mut ticket = bake().await.unwrap().ticket.expect("a ticket");
+    assert_eq!(caller.refusal("oven", "bake", vec!["rye".into()]).await.0, "Forbidden", "one at a time");
+    caller.call("oven", "setDoor", vec!["open".into()]).await.unwrap();
+    let spoilt = ticket.log.wait_for(|log| log.ended.is_some()).await.unwrap();
+    assert!(format!("{:?}", spoilt.ended).contains("spoilt"));
+    drop(spoilt);
+    assert_eq!(caller.refusal("oven", "calibrate", vec![1.into()]).await.0, "NotInControl");
+    caller.call("oven", "$acquire", vec![]).await.unwrap();
+    assert_eq!(caller.call("oven", "calibrate", vec![1.into()]).await.unwrap().as_f64(), Some(1.0));
+    caller.ended().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_setter_clamps_and_the_snapshot_tells_what_it_took() {
     let caller = Caller::bakery().await;

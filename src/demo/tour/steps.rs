@@ -16,7 +16,7 @@ pub(super) struct Step {
 }
 
 /// The tour, from the first look to the last refusal. It leaves the oven heating, so that there is something to watch.
-pub(super) const STEPS: [Step; 19] = [
+pub(super) const STEPS: [Step; 24] = [
     Step { title: "Who is on the network?", tool: "list_peers", arguments: || json!({}), read: peers },
     Step {
         title: "What can the bakery do?",
@@ -105,6 +105,47 @@ pub(super) const STEPS: [Step; 19] = [
             let best_before = at(lot, "/bestBefore/$date").as_str().filter(|_| same && !failed);
             best_before.map(|date| format!("label {LABEL}, best before {date}"))
         },
+    },
+    Step {
+        title: "Bake a loaf: the answer comes later, and is waited for",
+        tool: "call_method",
+        arguments: || oven(&json!({"method": "bake", "args": ["wheat"], "wait_seconds": 10})),
+        read: |failed, answer| {
+            let done = !failed && at(answer, "/ticket/state") == "resolved" && at(answer, "/result/recipe") == "wheat";
+            let loaf = at(answer, "/result/loaf").as_i64().filter(|_| done);
+            loaf.map(|loaf| format!("loaf {loaf} is done; {} % was told on the way", at(answer, "/ticket/progress")))
+        },
+    },
+    Step {
+        title: "Calibrate the oven: only whoever is in control may",
+        tool: "call_method",
+        arguments: || oven(&json!({"method": "calibrate", "args": [0.5]})),
+        read: |failed, answer| {
+            let error = at(answer, "/error");
+            let refused = failed && at(error, "/code") == "not_in_control" && at(error, "/outcome") == "not_run";
+            refused.then(|| at(error, "/fix").as_str()).flatten().map(|words| format!("refused: {words}"))
+        },
+    },
+    Step {
+        title: "Take control",
+        tool: "take_control",
+        arguments: || oven(&json!({"seconds": 30})),
+        read: |failed, answer| {
+            let holder = at(answer, "/holder").as_str().filter(|_| at(answer, "/controlled") == "bakery.oven");
+            holder.filter(|_| !failed).map(|holder| format!("{holder} is in control"))
+        },
+    },
+    Step {
+        title: "Calibrate",
+        tool: "call_method",
+        arguments: || oven(&json!({"method": "calibrate", "args": [0.5]})),
+        read: |failed, answer| (!failed && at(answer, "/result") == 0.5).then(|| "it shows half a degree more".into()),
+    },
+    Step {
+        title: "Give control back",
+        tool: "release_control",
+        arguments: || oven(&json!({})),
+        read: |failed, answer| (!failed && at(answer, "/released") == true).then(|| "others may take it".into()),
     },
     Step {
         title: "A method nobody described: it goes out unchecked, and the answer says so",

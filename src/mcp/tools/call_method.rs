@@ -6,11 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{TimeoutMs, WaitSeconds, moment, plant_value, principal, shown, source};
+use super::{
+    TimeoutMs, WaitSeconds, moment, plant_value, principal,
+    read_ticket::{Standing, report, too_large},
+    shown, source,
+};
 use crate::{
     contract::Semantics,
     mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, check::bad_argument},
-    plant::{Arguments, CallRequest, Called, Followed, Plant},
+    plant::{Arguments, CallRequest, Called, Plant, Ticket, TicketState, TicketView},
 };
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -69,14 +73,11 @@ struct Answer {
 struct TicketAnswer {
     id: String,
     expires_at: String,
-    /// pending, resolved, rejected, peer_gone or lapsed.
-    state: &'static str,
+    #[serde(flatten)]
+    standing: Standing,
     /// The last progress heard.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Json>,
-    /// What the peer said when it rejected it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Json>,
 }
 
 pub(super) fn tool() -> Tool {
@@ -86,7 +87,7 @@ pub(super) fn tool() -> Tool {
         description: "Calls one method of a peer, once, and gives what it returned. The name and the arguments are \
                       checked against the peer's description first; what fails there was not sent. A failure says \
                       what may be concluded: not_run, ran or unknown. Never repeat a call whose outcome is unknown: \
-                      make the read the error names."
+                      make the read the error names. A method that answers later gives a ticket: read_ticket collects it."
             .into(),
         hints: Hints::ACT,
         needs: &[],
@@ -107,7 +108,7 @@ async fn run(plant: Plant, args: Input, context: CallContext) -> Result<Answer, 
     };
     let mut called = plant.call(&principal(&context), request, &context.cancel).await?;
     let ticket = match called.ticket.take() {
-        Some(ticket) => Some(follow(&plant, ticket, wait, &context, &mut called).await),
+        Some(ticket) => Some(follow(&ticket, wait, &context).await),
         None => None,
     };
     Ok(answer(called, ticket))
@@ -130,44 +131,30 @@ fn arguments(args: Option<Vec<Json>>, named: Option<Map<String, Json>>) -> Resul
 }
 
 /// Waits for the later answer as long as the caller wanted, telling it what the peer says meanwhile.
-async fn follow(
-    plant: &Plant,
-    ticket: crate::node::TicketHandle,
-    wait: Duration,
-    context: &CallContext,
-    called: &mut Called,
-) -> TicketAnswer {
-    let (id, expires_at) = (ticket.id.clone(), moment(ticket.expires_ms));
+async fn follow(ticket: &Ticket, wait: Duration, context: &CallContext) -> TicketView {
     context.progress.expect(wait);
-    let progress = |value: &Option<crate::wire::Value>| {
-        let value = value.clone().map_or(Json::Null, shown);
-        context.progress.note(format!("the peer reports {value}"));
-    };
-    let (followed, last) = tokio::select! {
-        followed = plant.follow(ticket, wait, progress) => followed,
-        () = context.cancel.cancelled() => (Followed::Pending, None),
-    };
-    let mut error = None;
-    let state = match followed {
-        Followed::Pending => "pending",
-        Followed::PeerGone => "peer_gone",
-        Followed::Lapsed => "lapsed",
-        Followed::Resolved(value) => {
-            called.value = value;
-            "resolved"
-        }
-        Followed::Rejected(why) => {
-            error = Some(serde_json::json!({"code": why.code, "message": why.message}));
-            "rejected"
-        }
-    };
-    TicketAnswer { id, expires_at, state, progress: last.map(shown), error }
+    tokio::select! {
+        view = ticket.wait(wait, |value| report(context, value)) => view,
+        () = context.cancel.cancelled() => ticket.wait(Duration::ZERO, |_| {}).await,
+    }
 }
 
-fn answer(called: Called, ticket: Option<TicketAnswer>) -> Answer {
-    let note = called.value.is_none().then_some("the method ran and returned nothing");
+fn answer(called: Called, ticket: Option<TicketView>) -> Answer {
+    let standing = ticket.as_ref().map(Standing::of);
+    let (result, note) = match ticket.as_ref().map(|ticket| &ticket.state) {
+        None if called.value.is_none() => (Json::Null, Some("the method ran and returned nothing")),
+        Some(TicketState::Resolved(value)) => (value.clone().map_or(Json::Null, shown), None),
+        Some(TicketState::TooLarge(bytes)) => (too_large(*bytes), None),
+        None | Some(_) => (called.value.map_or(Json::Null, shown), None),
+    };
+    let ticket = ticket.zip(standing).map(|(view, standing)| TicketAnswer {
+        id: view.id,
+        expires_at: moment(view.expires_ms),
+        standing,
+        progress: view.progress.into_iter().next_back().map(|last| last.value.map_or(Json::Null, shown)),
+    });
     Answer {
-        result: called.value.map_or(Json::Null, shown),
+        result,
         note,
         ms: milliseconds(called.took),
         semantics: called.semantics.map(Semantics::as_str),

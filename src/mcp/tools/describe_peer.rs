@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::{WaitSeconds, look, named, repeatable, shown, source, whole_or_head};
+use super::{WaitSeconds, look, moment, named, repeatable, shown, source, whole_or_head};
 use crate::{
     contract::{Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, data, path, signature},
     mcp::{
@@ -14,7 +14,7 @@ use crate::{
         page::{Format, Limit, PageInfo, Pager},
         tagged,
     },
-    plant::{Described, Plant, find_namespace, is_fake},
+    plant::{Described, KnownAuthority, Plant, find_namespace, is_fake},
     wire::Value,
 };
 
@@ -104,7 +104,10 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     served.sort_by(|a, b| a.name.cmp(&b.name));
     let entries = served.iter().map(|namespace| {
         let entry = match args.format {
-            Format::Concise => concise(namespace, &description.types),
+            Format::Concise => {
+                let authority = plant.authority(&described.peer, &namespace.name);
+                concise(namespace, &description.types, authority)
+            }
             Format::Detailed => verbatim(&described, &namespace.name),
         };
         (namespace.name.as_str(), entry)
@@ -144,7 +147,7 @@ impl Args {
     }
 }
 
-fn concise(namespace: &Namespace, types: &Types) -> Json {
+fn concise(namespace: &Namespace, types: &Types, authority: Option<KnownAuthority>) -> Json {
     let mut entry = Map::new();
     entry.insert("name".into(), namespace.name.as_str().into());
     if let Some(version) = &namespace.version {
@@ -166,9 +169,26 @@ fn concise(namespace: &Namespace, types: &Types) -> Json {
         if !resources.is_empty() {
             shown.insert("resources".into(), resources.into());
         }
+        if let Some(known) = authority {
+            shown.insert("authority".into(), in_control(known));
+        }
         entry.insert("component".into(), shown.into());
     }
     entry.into()
+}
+
+/// Who is in control, as far as it is known here: of what we hold ourselves, or from the last snapshot seen.
+fn in_control(known: KnownAuthority) -> Json {
+    let mut shown = Map::new();
+    shown.insert("holder".into(), known.authority.holder.map_or(Json::Null, Json::from));
+    if let Some(at) = known.authority.expires_ms {
+        shown.insert("expires_at".into(), moment(at).into());
+    }
+    if let Some(client) = known.client {
+        shown.insert("client".into(), client.into());
+    }
+    shown.insert("seen_seconds_ago".into(), known.age.as_secs().into());
+    shown.into()
 }
 
 /// One method on one line: its signature, and behind it what a caller must know before calling.

@@ -10,11 +10,14 @@ mod list_writable;
 mod loss;
 mod read_row;
 mod read_state;
+mod read_ticket;
 mod read_watch;
+mod release_control;
 mod rows;
 mod set_state;
 mod start_watch;
 mod stop_watch;
+mod take_control;
 mod watch_events;
 mod write_row;
 
@@ -51,6 +54,9 @@ pub fn all() -> Vec<Tool> {
         read_watch::tool(),
         list_watches::tool(),
         stop_watch::tool(),
+        read_ticket::tool(),
+        take_control::tool(),
+        release_control::tool(),
     ]
 }
 

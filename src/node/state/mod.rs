@@ -38,6 +38,7 @@ use calls::{Calls, Purpose};
 pub use component::Commit;
 pub use links::LinkState;
 use links::Links;
+pub(super) use repeats::weigh_value;
 pub use roster::{Roster, Seen};
 use server::Server;
 pub use server::{Exposed, Failure, Incoming, MAILBOX, RunId, Serving};
@@ -106,6 +107,8 @@ pub enum NodeEvent {
     Delivery(SubscriptionId, Delivery),
     /// Run this method and report with [`NodeState::handle_ran`].
     Run(Incoming),
+    /// Whoever is owed the later answer of this run is gone from the network.
+    CallerGone(RunId),
     /// The roster or a link changed.
     NetworkChanged,
     /// Something worth a line in the log.
@@ -266,6 +269,23 @@ impl NodeState {
     pub fn handle_ran(&mut self, run: RunId, result: Result<Option<Value>, Failure>, now: Now) {
         self.server.publish_commits(&mut self.out);
         self.server.ran(run, result, now, &mut self.out);
+    }
+
+    /// A method that [`NodeEvent::Run`] asked for answers later: its caller gets the receipt, which is good for `life` from
+    /// the call on (half an hour if not given). What it committed until now is told before that. The end of the run is the
+    /// end of its ticket.
+    ///
+    /// # Errors
+    ///
+    /// What the method is to fail with, if it may not.
+    pub fn defer(&mut self, run: RunId, life: Option<Duration>, now: Now) -> Result<(), Failure> {
+        self.server.publish_commits(&mut self.out);
+        self.server.defer(run, life, now, &mut self.out)
+    }
+
+    /// News of a later answer of ours.
+    pub fn progress(&mut self, run: RunId, value: Option<Value>) {
+        self.server.progress(run, value, &mut self.out);
     }
 
     /// Time has passed.

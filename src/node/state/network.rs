@@ -103,7 +103,7 @@ impl NodeState {
             self.out.event(NodeEvent::Ticket(call, update));
         }
         self.interrupted(|name, _| name == peer);
-        self.server.peer_gone(peer);
+        self.server.peer_gone(peer, &mut self.out);
     }
 
     fn interrupted(&mut self, lost: impl Fn(&PeerName, Option<LinkId>) -> bool) {

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::wire::{Correlation, PeerName, RemoteError, ReplyRoute, Value, frame::Answer};
+use crate::wire::{Correlation, PeerName, RemoteError, ReplyRoute, Value, frame::Answer, frame::Ticket};
 
 /// How many answers are remembered.
 pub(super) const REMEMBERED: usize = 1000;
@@ -128,14 +128,15 @@ impl<K: Clone + Eq + std::hash::Hash> Memory<K> {
 /// About how many bytes an answer holds.
 fn weigh(answer: &Answer) -> usize {
     match answer {
-        Answer::Value(value) | Answer::Deferred(value) => value.as_ref().map_or(0, weigh_value),
-        Answer::Error(error) => error.message.len(),
-        Answer::Ticket(_) => 0,
+        Answer::Value(value)
+        | Answer::Deferred(value)
+        | Answer::Ticket(Ticket::Progress(value) | Ticket::Resolved(value)) => value.as_ref().map_or(0, weigh_value),
+        Answer::Error(error) | Answer::Ticket(Ticket::Rejected(error)) => error.message.len(),
     }
 }
 
 /// About how many bytes a value holds.
-pub(super) fn weigh_value(value: &Value) -> usize {
+pub(in crate::node) fn weigh_value(value: &Value) -> usize {
     let inner = match value {
         Value::Text(text) => text.len(),
         Value::Bytes(bytes) | Value::Ext(_, bytes) => bytes.len(),

@@ -62,12 +62,14 @@ impl Server {
         now: Now,
         out: &mut Outputs,
     ) {
-        let Some(accepted) = self.running.remove(&run) else { return };
-        self.expire_leases(now, out);
         let answer = match result {
             Ok(value) => Answer::Value(value),
             Err(failure) => Answer::Error(chosen(failure)),
         };
+        let Some(accepted) = self.running.remove(&run) else {
+            return self.ran_later(run, answer, out);
+        };
+        self.expire_leases(now, out);
         if let Some(command) = accepted.command.clone() {
             self.repeats.end_command(command, answer.clone());
         }
@@ -299,14 +301,14 @@ impl Server {
                 false
             }
             Seen::Answered(_, answer) => {
-                self.answer(&accepted.source, accepted.link, &accepted.request, answer, out);
+                self.answer_again(accepted, answer, out);
                 false
             }
         }
     }
 
     /// The command `run` has ended: the next of its namespace that may still run is started.
-    fn next_command(&mut self, namespace: &str, run: RunId, now: Now, out: &mut Outputs) {
+    pub(super) fn next_command(&mut self, namespace: &str, run: RunId, now: Now, out: &mut Outputs) {
         let Some(served) = self.namespaces.get_mut(namespace).filter(|served| served.busy == Some(run)) else {
             return;
         };

@@ -4,6 +4,7 @@ mod authority;
 mod data;
 mod dispatch;
 mod introspection;
+mod later;
 mod streams;
 mod unwritten;
 
@@ -20,6 +21,7 @@ use crate::{
     link::LinkId,
     wire::{Correlation, Frame, Map, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value, frame::Answer},
 };
+use later::Later;
 use streams::Streams;
 use unwritten::Sent;
 
@@ -124,6 +126,7 @@ pub(super) struct Server {
     repeats: Repeats,
     sent: Sent,
     running: HashMap<RunId, Accepted>,
+    later: Later,
     next_run: u64,
     next_frame: u64,
 }
@@ -166,6 +169,7 @@ impl Server {
             repeats: Repeats::default(),
             sent: Sent::default(),
             running: HashMap::new(),
+            later: Later::default(),
             next_run: 0,
             next_frame: FRAMES,
         }
@@ -246,9 +250,10 @@ impl Server {
         self.streams.subscribers(namespace, event)
     }
 
-    /// A peer is gone: it no longer listens (W-068).
-    pub(super) fn peer_gone(&mut self, peer: &PeerName) {
+    /// A peer is gone: it no longer listens (W-068), nor waits for an answer.
+    pub(super) fn peer_gone(&mut self, peer: &PeerName, out: &mut Outputs) {
         self.streams.peer_gone(peer);
+        self.caller_gone(peer, out);
     }
 
     /// A request on somebody else's topic: we carry nobody (wire.md 10.6).

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::{super::Outputs, ERROR_NAME, Server};
 use crate::{
     link::{LinkId, Rejection},
-    wire::{Correlation, Frame, Message, PeerName, RemoteError, Reply, ReplyRoute, frame::Answer},
+    wire::{Correlation, Frame, Message, PeerName, RemoteError, Reply, ReplyRoute, frame::Answer, frame::Ticket},
 };
 
 /// How many answers may be rejected after they were handed over; a link rejects within one turn, or a few.
@@ -24,6 +24,8 @@ struct Handed {
     route: ReplyRoute,
     /// The code, if it was an error.
     code: Option<String>,
+    /// Whether it ended a later answer: then the receipt is what is remembered.
+    ends_ticket: bool,
 }
 
 impl Sent {
@@ -36,14 +38,20 @@ impl Sent {
         route: &ReplyRoute,
         answer: &Answer,
     ) {
+        if matches!(answer, Answer::Ticket(Ticket::Progress(_))) {
+            // Nobody misses one.
+            return;
+        }
         let code = match answer {
-            Answer::Error(error) => Some(error.code.clone()),
+            Answer::Error(error) | Answer::Ticket(Ticket::Rejected(error)) => Some(error.code.clone()),
             Answer::Value(_) | Answer::Deferred(_) | Answer::Ticket(_) => None,
         };
         if self.0.len() >= TRACKED {
             self.0.pop_front();
         }
-        let handed = Handed { to: to.clone(), link, correlation: correlation.clone(), route: route.clone(), code };
+        let ends_ticket = matches!(answer, Answer::Ticket(_));
+        let (to, correlation, route) = (to.clone(), correlation.clone(), route.clone());
+        let handed = Handed { to, link, correlation, route, code, ends_ticket };
         self.0.push_back((id, handed));
     }
 
@@ -63,13 +71,16 @@ impl Server {
             Rejection::TooLarge { .. } | Rejection::Unsendable(_) => {}
             Rejection::Down | Rejection::Full | Rejection::Refused(_) => return,
         }
-        let Handed { to, link, correlation, route, code } = handed;
+        let Handed { to, link, correlation, route, code, ends_ticket } = handed;
         let (code, message) = match code {
             None => ("Exception".into(), format!("the method ran, and its answer could not be written: {why}")),
             Some(code) => (code, format!("the text of this error could not be written: {why}")),
         };
-        let answer = Answer::Error(RemoteError { code, name: ERROR_NAME.into(), message });
-        self.repeats.replace(&to, &correlation, &answer);
+        let error = RemoteError { code, name: ERROR_NAME.into(), message };
+        let answer = if ends_ticket { Answer::Ticket(Ticket::Rejected(error)) } else { Answer::Error(error) };
+        if !ends_ticket {
+            self.repeats.replace(&to, &correlation, &answer);
+        }
         let reply = Reply { correlation, route, answer };
         let frame = Frame { source: self.me.clone(), target: to, message: Message::Reply(reply) };
         let id = self.frame_id();

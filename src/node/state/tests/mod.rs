@@ -6,6 +6,7 @@ mod hostile;
 mod links;
 mod listening;
 mod model;
+mod owed;
 mod queue;
 mod recorded;
 mod returning;

@@ -11,7 +11,7 @@ use crate::{
     wire::{Correlation, Frame, Message, Value, frame::Answer},
 };
 
-fn bell(emitter: bool) -> Exposed {
+pub(super) fn bell(emitter: bool) -> Exposed {
     Exposed {
         name: "bell".into(),
         surface: ServedNamespace {

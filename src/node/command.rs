@@ -1,0 +1,61 @@
+//! What the handle says to the driver.
+
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{
+    CallError, Commit, Failure, Heard, TicketLog,
+    state::{Answered, Call, CallId, RunId, Stream, SubscriptionId},
+};
+use crate::wire::{Correlation, Value};
+
+/// What the handle asks for.
+#[derive(Debug)]
+pub(super) enum Command {
+    Call {
+        id: CallId,
+        call: Call,
+        correlation: Correlation,
+        answer: Caller,
+    },
+    Subscribe {
+        id: SubscriptionId,
+        stream: Stream,
+        deliveries: mpsc::Sender<Heard>,
+        missed: Arc<AtomicU64>,
+    },
+    Emit {
+        namespace: String,
+        event: String,
+        args: Vec<Value>,
+    },
+    Commit {
+        namespace: String,
+        change: Commit,
+    },
+    Defer {
+        run: RunId,
+        life: Option<Duration>,
+        gone: watch::Sender<bool>,
+        answer: oneshot::Sender<Result<(), Failure>>,
+    },
+    Progress {
+        run: RunId,
+        value: Option<Value>,
+    },
+}
+
+/// Where the answer of a call goes, and with the receipt of a deferred method what becomes of its ticket.
+pub(super) type Caller = oneshot::Sender<Result<(Answered, Option<watch::Receiver<TicketLog>>), CallError>>;
+
+/// What the handle gives back. Unbounded in form only: each call and each subscription releases at most once.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Release {
+    Abandon(CallId),
+    Unsubscribe(SubscriptionId),
+    Leave,
+}
