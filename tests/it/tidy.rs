@@ -236,7 +236,8 @@ fn no_file_is_forgotten() {
 #[test]
 fn nothing_points_outside() {
     // Put together here, or this file would be the first to be found.
-    let places = [["/wo", "rk"].concat(), ["/tmp/", "wt"].concat(), ["../sha", "red"].concat()];
+    let places =
+        [["/ro", "ot/"].concat(), ["/wo", "rk"].concat(), ["/tmp/", "wt"].concat(), ["../sha", "red"].concat()];
     let registries = [["\"reso", "lved\":"].concat(), ["index-", "url"].concat(), ["regis", "try="].concat()];
     let crates_io = "registry+https://github.com/rust-lang/crates.io-index";
     let mut wrong = Vec::new();

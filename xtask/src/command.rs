@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 /// Prints the command, runs it with our own standard streams and fails unless it succeeds.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let shown = shown(command);
-    println!("$ {shown}");
+    eprintln!("$ {shown}");
     let status = command.status().map_err(|error| format!("{shown}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
 }
