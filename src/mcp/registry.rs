@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt::Write as _,
     future::Future,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use rmcp::model::{Tool as Listed, ToolAnnotations};
@@ -14,7 +14,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json};
 
 use super::{
-    check::{Checker, Unsupported, bad_argument},
+    check::{Checker, bad_argument},
     codes::ErrorCode,
     context::CallContext,
     error::{Outcome, ToolError},
@@ -106,12 +106,17 @@ pub struct Spec {
 
 type Start = dyn Fn(Plant, Map<String, Json>, CallContext) -> Result<Work, ToolError> + Send + Sync;
 
+type Schema = Map<String, Json>;
+
 /// One tool: what is published of it, and what runs.
+///
+/// Its schemas are made when somebody asks: those of all tools together are a good part of what an idle process would
+/// hold, and most sessions call a few tools.
 pub struct Tool {
     spec: Spec,
-    listed: Listed,
-    checker: Checker,
-    unsupported: Vec<Unsupported>,
+    input: fn() -> Schema,
+    output: fn() -> Schema,
+    checker: OnceLock<Checker>,
     start: Box<Start>,
 }
 
@@ -130,8 +135,6 @@ impl Tool {
         F: Fn(Plant, A, CallContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
-        let input = schema::input::<A>();
-        let (checker, unsupported) = Checker::compile(&input);
         let run = Arc::new(run);
         let start = move |plant: Plant, arguments: Map<String, Json>, context: CallContext| {
             let arguments = A::deserialize(Json::Object(arguments))
@@ -143,17 +146,13 @@ impl Tool {
                 serde_json::to_value(&result).map_err(|problem| incident.internal(&problem))
             }) as Work)
         };
-        let Hints { read_only, destructive, idempotent, open_world } = spec.hints;
-        let hints = ToolAnnotations::new()
-            .read_only(read_only)
-            .destructive(destructive)
-            .idempotent(idempotent)
-            .open_world(open_world);
-        let listed = Listed::new(spec.name, spec.description.clone(), input)
-            .with_title(spec.title)
-            .with_annotations(hints)
-            .with_raw_output_schema(Arc::new(schema::output::<R>()));
-        Self { spec, listed, checker, unsupported, start: Box::new(start) }
+        Self {
+            spec,
+            input: schema::input::<A>,
+            output: schema::output::<R>,
+            checker: OnceLock::new(),
+            start: Box::new(start),
+        }
     }
 
     /// What it says of itself.
@@ -162,8 +161,17 @@ impl Tool {
     }
 
     /// As `tools/list` shows it.
-    pub fn listed(&self) -> &Listed {
-        &self.listed
+    pub fn listed(&self) -> Listed {
+        let Hints { read_only, destructive, idempotent, open_world } = self.spec.hints;
+        let hints = ToolAnnotations::new()
+            .read_only(read_only)
+            .destructive(destructive)
+            .idempotent(idempotent)
+            .open_world(open_world);
+        Listed::new(self.spec.name, self.spec.description.clone(), (self.input)())
+            .with_title(self.spec.title)
+            .with_annotations(hints)
+            .with_raw_output_schema(Arc::new((self.output)()))
     }
 
     /// Checks the arguments and begins. Nothing happens before the work is polled.
@@ -172,7 +180,7 @@ impl Tool {
     ///
     /// `bad_argument`, before anything else.
     pub fn start(&self, plant: Plant, arguments: Map<String, Json>, context: CallContext) -> Result<Work, ToolError> {
-        self.checker.check(&arguments)?;
+        self.checker.get_or_init(|| Checker::compile(&(self.input)()).0).check(&arguments)?;
         (self.start)(plant, arguments, context)
     }
 }
@@ -246,7 +254,7 @@ pub fn tools_table(tools: &[Tool]) -> String {
             (open_world, "open-world"),
         ];
         let hints: Vec<_> = named.into_iter().filter(|(set, _)| *set).map(|(_, name)| name).collect();
-        let schema = &tool.listed.input_schema;
+        let schema = (tool.input)();
         let required = schema.get("required").and_then(Json::as_array);
         let arguments = schema.get("properties").and_then(Json::as_object).into_iter().flatten();
         let arguments: Vec<_> = arguments
@@ -273,7 +281,7 @@ pub fn violations(tools: &[Tool]) -> Vec<String> {
                 out.push(format!("{name}: {what}"));
             }
         };
-        let schema = &tool.listed.input_schema;
+        let schema = &(tool.input)();
         claim(seen.insert(*name), "the name is taken");
         claim(name.len() <= 64 && !name.is_empty(), "the name has 1 to 64 characters");
         claim(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "the name is snake_case");
@@ -284,16 +292,11 @@ pub fn violations(tools: &[Tool]) -> Vec<String> {
         claim(schema.get("type").is_some_and(|kind| kind == "object"), "the arguments are an object");
         claim(schema.get("additionalProperties") == Some(&Json::Bool(false)), "the arguments are closed");
         claim(schema::combinator_at_top(schema).is_none(), "no combinator at the top of the input");
-        claim(tool.unsupported.is_empty(), &format!("keywords nobody enforces: {:?}", tool.unsupported));
-        let output = tool.listed.output_schema.as_deref();
-        claim(
-            output.is_some_and(|output| schema::combinator_at_top(output).is_none()),
-            "no combinator at the top of the output",
-        );
-        claim(
-            output.is_some_and(|output| !Json::Object(output.clone()).to_string().contains("\"$ref\"")),
-            "no reference in the output",
-        );
+        let (_, unsupported) = Checker::compile(schema);
+        claim(unsupported.is_empty(), &format!("keywords nobody enforces: {unsupported:?}"));
+        let output = (tool.output)();
+        claim(schema::combinator_at_top(&output).is_none(), "no combinator at the top of the output");
+        claim(!Json::Object(output).to_string().contains("\"$ref\""), "no reference in the output");
     }
     out
 }

@@ -13,7 +13,7 @@ use rmcp::{
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, DiscoverResult,
         ErrorCode as RpcCode, Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-        ProgressToken, ProtocolVersion, ServerCapabilities, ServerConfig, Tool as Listed, ToolsCapability,
+        ProgressToken, ProtocolVersion, ServerCapabilities, ServerConfig, ToolsCapability,
     },
     service::RequestContext,
 };
@@ -30,7 +30,7 @@ use super::{
     cursor::Cursors,
     error::{Outcome, ToolError},
     load::{ClientLoad, Limits, Load},
-    registry::Registry,
+    registry::{Registry, Tool},
     result, text,
 };
 use crate::plant::Plant;
@@ -77,7 +77,6 @@ struct Front {
     longest_call: Option<Duration>,
     shared: Arc<Shared>,
     info: ServerConfig,
-    listed: Vec<Listed>,
     /// How many sessions each client has.
     sessions: Mutex<HashMap<Arc<str>, usize>>,
 }
@@ -91,7 +90,6 @@ impl Server {
         capabilities.tools = Some(tools);
         let name = Implementation::new("plantbridge", env!("CARGO_PKG_VERSION")).with_title("plantbridge");
         let info = ServerConfig::new(capabilities).with_server_info(name).with_instructions(instructions(&registry));
-        let listed = registry.available().map(|tool| tool.listed().clone()).collect();
         Self(Arc::new(Front {
             plant,
             registry,
@@ -99,7 +97,6 @@ impl Server {
             longest_call: config.longest_call,
             shared: Arc::new(Shared { cursors: Cursors::new(config.cursor_key), incidents: config.incidents }),
             info,
-            listed,
             sessions: Mutex::default(),
         }))
     }
@@ -241,7 +238,8 @@ impl ServerHandler for Session {
         if request.is_some_and(|request| request.cursor.is_some()) {
             return Err(ErrorData::invalid_params("the list of tools is one page; leave cursor out", None));
         }
-        let list = ListToolsResult::with_all_items(self.front.listed.clone());
+        let tools = self.front.registry.available().map(Tool::listed).collect();
+        let list = ListToolsResult::with_all_items(tools);
         let cached = context.protocol_version().is_some_and(|version| !version.has_initialize());
         let static_list = |list: ListToolsResult| list.with_ttl_ms(STATIC_MS).with_cache_scope(CacheScope::Private);
         Ok(if cached { static_list(list) } else { list })
