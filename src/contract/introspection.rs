@@ -3,13 +3,21 @@
 //! Written as code because a peer that serves it must describe it to the letter, and most of it is the type language
 //! describing itself six times over.
 
+use std::sync::LazyLock;
+
 use super::{Contract, Effect, Semantics};
 use crate::wire::{Map, Value};
 
 /// The contract of `msgrpc`, its named types under the prefix `msgrpc.`.
 ///
-/// Its methods have the effects that follow from their semantics.
-pub fn introspection() -> Contract {
+/// Its methods have the effects that follow from their semantics. One for all peers of this process, made when the first
+/// of them is described.
+pub fn introspection() -> &'static Contract {
+    static CONTRACT: LazyLock<Contract> = LazyLock::new(read);
+    &CONTRACT
+}
+
+fn read() -> Contract {
     let mut namespace = Map::new();
     namespace.insert("methods", map(methods()));
     let mut document = Map::new();

@@ -97,7 +97,7 @@ impl Surface {
     pub(crate) fn own(&self) -> Option<(ServedNamespace, Map)> {
         let contract = self.introspection.then(introspection)?;
         let served = ServedNamespace::declared(contract.namespaces.first()?, "Introspection");
-        Some((ServedNamespace { emitter: false, ..served }, contract.types_entry))
+        Some((ServedNamespace { emitter: false, ..served }, contract.types_entry.clone()))
     }
 
     /// What `method` sets, if this host says so.

@@ -202,7 +202,8 @@ const SCANNED: usize = 16;
 impl FromIterator<(String, Value)> for Map {
     /// Collects entries; of two equal keys the later value wins, at the place of the first.
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(entries: I) -> Self {
-        let mut map = Self::new();
+        let entries = entries.into_iter();
+        let mut map = Self { entries: Vec::with_capacity(entries.size_hint().0) };
         let mut index: HashMap<String, usize> = HashMap::new();
         for (key, value) in entries {
             if map.len() < SCANNED {

@@ -2,7 +2,7 @@
 
 use super::{super::Now, Server, authority::Refusal, dispatch::unfenced};
 use crate::{
-    contract::{Event, ServedNamespace, Surface, describe, shape, validate},
+    contract::{Event, ServedNamespace, Surface, describe, introspection, shape, validate},
     wire::{Map, Request, Value},
 };
 
@@ -10,12 +10,13 @@ impl Server {
     /// A call of `msgrpc`.
     pub(super) fn introspect(&mut self, request: &Request, now: Now) -> Result<Value, Refusal> {
         let method = request.method.as_str();
-        let declared = self.introspection.namespace("msgrpc");
+        let contract = introspection();
+        let declared = contract.namespace("msgrpc");
         let Some(known) = declared.and_then(|declared| declared.method(method)) else {
             return Err(("MethodNotFound", format!("msgrpc.{method} is not exposed")));
         };
         if self.validates() {
-            validate::arguments(&request.args, known, &self.introspection.types)
+            validate::arguments(&request.args, known, &contract.types)
                 .map_err(|fault| ("InvalidParams", fault.text))?;
         }
         unfenced(request)?;

@@ -17,7 +17,7 @@ use super::{
     repeats::{Command, Repeats},
 };
 use crate::{
-    contract::{Contract, ServedNamespace, Types, introspection},
+    contract::{ServedNamespace, Types},
     link::LinkId,
     wire::{Correlation, Frame, Map, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value, frame::Answer},
 };
@@ -118,8 +118,6 @@ const METHOD_CODES: [&str; 9] = [
 pub(super) struct Server {
     me: PeerName,
     serving: Serving,
-    /// The contract of `msgrpc`, read once.
-    introspection: Contract,
     namespaces: BTreeMap<String, Served>,
     streams: Streams,
     counters: Counters,
@@ -162,7 +160,6 @@ impl Server {
         Self {
             me,
             serving: Serving::default(),
-            introspection: introspection(),
             namespaces: BTreeMap::new(),
             streams: Streams::default(),
             counters: Counters::new(epoch),
