@@ -6,6 +6,7 @@
 //! Nothing here reads a clock, performs I/O or draws randomness. Everything read here may come from a hostile peer: what
 //! passes a bound is left out and reported, and nothing panics.
 
+mod audit;
 pub mod data;
 pub mod description;
 pub mod document;
