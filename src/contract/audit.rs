@@ -164,8 +164,7 @@ fn audit_component(reader: &mut Reader, component: &Component, types: &Types) {
         let Some(node) = node else { continue };
         reader.at(key, |reader| {
             let map = |node: &TypeNode| {
-                matches!(node, TypeNode::Object { .. } | TypeNode::Record { .. } | TypeNode::Any)
-                    || !is_sound(node)
+                matches!(node, TypeNode::Object { .. } | TypeNode::Record { .. } | TypeNode::Any) || !is_sound(node)
             };
             if types.resolve(node).is_some_and(|node| !map(node)) {
                 reader.problem("a component publishes members, so this is an object or a record");
@@ -286,8 +285,7 @@ fn least_depths(contract: &Contract) -> HashMap<&str, Option<usize>> {
 }
 
 fn least_depth(node: &TypeNode, known: &HashMap<&str, Option<usize>>) -> Option<usize> {
-    let deeper =
-        |deepest: Option<usize>, node: &TypeNode| Some(deepest?.max(least_depth(node, known)? + 1));
+    let deeper = |deepest: Option<usize>, node: &TypeNode| Some(deepest?.max(least_depth(node, known)? + 1));
     let depth = match node {
         // One that is not declared is told where it stands.
         TypeNode::Ref { name } => known.get(name.as_str()).map_or(Some(0), |depth| depth.map(|depth| depth + 1)),
@@ -338,7 +336,9 @@ mod tests {
     #[test]
     fn s034_references_lead_somewhere() {
         assert_eq!(
-            of_types(r#"{"A":{"kind":"array","items":{"kind":"ref","name":"toString"}},"B":{"kind":"ref","name":"__proto__"}}"#),
+            of_types(
+                r#"{"A":{"kind":"array","items":{"kind":"ref","name":"toString"}},"B":{"kind":"ref","name":"__proto__"}}"#
+            ),
             ["/types/A/items: unknown type \"toString\"", "/types/B: unknown type \"__proto__\""]
         );
         let own = r#"{"toString":{"kind":"string"},"__proto__":{"kind":"object","fields":{"constructor":
@@ -355,12 +355,18 @@ mod tests {
             (r#"{"A":{"kind":"ref","name":"B"},"B":{"kind":"ref","name":"A"}}"#, vec!["A", "B"]),
             (r#"{"A":{"kind":"object","fields":{"a":{"type":{"kind":"ref","name":"A"}}}}}"#, vec!["A"]),
             (r#"{"A":{"kind":"tuple","items":[{"kind":"number"},{"kind":"ref","name":"A"}]}}"#, vec!["A"]),
-            (r#"{"A":{"kind":"union","options":[{"kind":"ref","name":"A"},{"kind":"tuple","items":[{"kind":"ref","name":"A"}]}]}}"#, vec!["A"]),
+            (
+                r#"{"A":{"kind":"union","options":[{"kind":"ref","name":"A"},{"kind":"tuple","items":[{"kind":"ref","name":"A"}]}]}}"#,
+                vec!["A"],
+            ),
             (r#"{"A":{"kind":"union","options":[{"kind":"ref","name":"A"},{"kind":"null"}]}}"#, vec![]),
             (r#"{"A":{"kind":"object","fields":{"a":{"optional":true,"type":{"kind":"ref","name":"A"}}}}}"#, vec![]),
             (r#"{"A":{"kind":"array","items":{"kind":"ref","name":"A"}}}"#, vec![]),
             (r#"{"A":{"kind":"record","values":{"kind":"ref","name":"A"}}}"#, vec![]),
-            (r#"{"B":{"kind":"object","fields":{"a":{"type":{"kind":"ref","name":"A"}}}},"A":{"kind":"ref","name":"A"}}"#, vec!["B", "A"]),
+            (
+                r#"{"B":{"kind":"object","fields":{"a":{"type":{"kind":"ref","name":"A"}}}},"A":{"kind":"ref","name":"A"}}"#,
+                vec!["B", "A"],
+            ),
         ];
         for (types, names) in cases {
             let expected: Vec<String> = names.iter().map(|name| format!("/types/{name}: {ring}")).collect();
@@ -401,11 +407,15 @@ mod tests {
     #[test]
     fn s033_sizes_and_depths_are_bounded() {
         let nest = |levels: usize| {
-            (0..levels).fold(r#"{"kind":"null"}"#.to_owned(), |inner, _| format!(r#"{{"kind":"array","items":{inner}}}"#))
+            (0..levels)
+                .fold(r#"{"kind":"null"}"#.to_owned(), |inner, _| format!(r#"{{"kind":"array","items":{inner}}}"#))
         };
         assert_eq!(of_types(&format!(r#"{{"A":{}}}"#, nest(32))), Vec::<String>::new());
         let deep = of_types(&format!(r#"{{"A":{}}}"#, nest(40)));
-        assert!(deep.len() == 1 && deep[0].ends_with("nested deeper than 32 levels, which no value may be"), "{deep:?}");
+        assert!(
+            deep.len() == 1 && deep[0].ends_with("nested deeper than 32 levels, which no value may be"),
+            "{deep:?}"
+        );
         assert_eq!(of_types(&format!(r#"{{"A":{}}}"#, nest(40))).len(), 1);
         let mut document = from_json(json(r#"{"namespaces":{},"types":{"A":{"kind":"union","options":[]}}}"#));
         let Value::Map(root) = &mut document else { panic!() };
@@ -423,14 +433,32 @@ mod tests {
     #[test]
     fn declarations_do_not_contradict_each_other() {
         let cases = [
-            (r#"{"params":[],"semantics":"someday"}"#, "/semantics: expected query, idempotent-command or non-repeatable-command, got \"someday\""),
-            (r#"{"params":[],"semantics":"idempotent-command","effect":"observe"}"#, "/effect: a command changes something, so its effect is not observe; what only looks is a query"),
-            (r#"{"params":[{"kind":"number"}],"semantics":"query","sets":"a"}"#, "/sets: a method that only observes sets nothing"),
+            (
+                r#"{"params":[],"semantics":"someday"}"#,
+                "/semantics: expected query, idempotent-command or non-repeatable-command, got \"someday\"",
+            ),
+            (
+                r#"{"params":[],"semantics":"idempotent-command","effect":"observe"}"#,
+                "/effect: a command changes something, so its effect is not observe; what only looks is a query",
+            ),
+            (
+                r#"{"params":[{"kind":"number"}],"semantics":"query","sets":"a"}"#,
+                "/sets: a method that only observes sets nothing",
+            ),
             (r#"{"params":[{"kind":"number"}],"sets":"b"}"#, "/sets: the component's state has no such path"),
-            (r#"{"params":[{"kind":"number"}],"sets":"*"}"#, "/sets: a method that sets any path takes the path and the value"),
+            (
+                r#"{"params":[{"kind":"number"}],"sets":"*"}"#,
+                "/sets: a method that sets any path takes the path and the value",
+            ),
             (r#"{"params":[{"kind":"any"},{"kind":"any"}],"paramNames":["x","x"]}"#, "/paramNames/1: there twice"),
-            (r#"{"params":[],"returns":{"kind":"number"},"deferred":{"result":{"kind":"any"}}}"#, "/returns: a deferred method returns a receipt: an object with `id`, text, and `expiresAt`, a number"),
-            (r#"{"params":[],"deferred":{"result":{"kind":"ref","name":"X"}}}"#, "/deferred/result: unknown type \"X\""),
+            (
+                r#"{"params":[],"returns":{"kind":"number"},"deferred":{"result":{"kind":"any"}}}"#,
+                "/returns: a deferred method returns a receipt: an object with `id`, text, and `expiresAt`, a number",
+            ),
+            (
+                r#"{"params":[],"deferred":{"result":{"kind":"ref","name":"X"}}}"#,
+                "/deferred/result: unknown type \"X\"",
+            ),
         ];
         for (method, problem) in cases {
             assert_eq!(of_method(method), [problem], "{method}");

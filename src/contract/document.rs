@@ -294,9 +294,8 @@ fn read_contract(reader: &mut Reader, document: &Value) -> Contract {
     let version = reader.member(root, "version", Reader::text);
     let types = reader.member(root, "types", |reader, types| Some(reader.types(types)));
     let types_entry = root.get("types").and_then(Value::as_map).cloned();
-    let namespaces = reader.member(root, "namespaces", |reader, namespaces| {
-        Some(read_entries(reader, namespaces, read_namespace))
-    });
+    let namespaces =
+        reader.member(root, "namespaces", |reader, namespaces| Some(read_entries(reader, namespaces, read_namespace)));
     if root.get("namespaces").is_none_or(|value| *value == Value::Null) {
         reader.problem("a contract needs `namespaces`: {\"schema\":1,\"namespaces\":{…}}");
     }

@@ -15,6 +15,7 @@ pub mod node;
 mod parse;
 pub mod path;
 pub mod pattern;
+pub mod rebuild;
 pub mod shape;
 pub mod signature;
 pub mod stamp;
@@ -23,6 +24,7 @@ pub mod surface;
 pub(crate) mod testing;
 mod text;
 pub mod validate;
+pub mod written;
 
 pub use description::Description;
 pub use document::{Component, Contract, Deferred, Effect, Event, Method, Namespace, Semantics, Sets};
