@@ -3,7 +3,8 @@
 //! The same [`Namespace`], [`Method`], [`Event`] and [`Component`] also hold what a live peer says about itself, see
 //! [`super::description`].
 
-use super::parse::Reader;
+use super::audit::audit;
+use super::parse::{MAX_LIST, Reader};
 use super::{Problem, TypeNode, Types};
 use crate::wire::{Map, Value};
 
@@ -30,24 +31,39 @@ impl Contract {
     /// Every problem found (up to a bound), each with a JSON Pointer. A `schema` number other than 1 is refused (S-050);
     /// unknown optional fields are not looked at (S-051).
     pub fn parse(document: &Value) -> Result<Self, Vec<Problem>> {
-        let mut reader = Reader::default();
-        let contract = read_contract(&mut reader, document);
-        let findings = reader.finish();
-        if findings.problems.is_empty() {
-            return Ok(Self { unchecked: findings.unchecked, ..contract });
-        }
-        Err(findings.problems)
+        Self::read(document, |_, _| {})
     }
 
-    /// Reads a contract to serve: as [`Contract::parse`], and a pattern that would go unchecked is a problem too, since
-    /// we would accept arguments that the contract forbids (S-038).
+    /// Reads a contract to judge others by: as [`Contract::parse`], and whatever in it contradicts itself or leads nowhere
+    /// is a problem too, since nothing can be concluded from it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Contract::parse`].
+    pub fn parse_to_compare(document: &Value) -> Result<Self, Vec<Problem>> {
+        Self::read(document, |reader, contract| audit(reader, contract, document))
+    }
+
+    /// Reads a contract to serve or to keep: as [`Contract::parse_to_compare`], and a pattern that would go unchecked is a
+    /// problem too, since we would accept arguments that the contract forbids (S-038).
     ///
     /// # Errors
     ///
     /// As for [`Contract::parse`].
     pub fn parse_to_serve(document: &Value) -> Result<Self, Vec<Problem>> {
-        let contract = Self::parse(document)?;
+        let contract = Self::parse_to_compare(document)?;
         if contract.unchecked.is_empty() { Ok(contract) } else { Err(contract.unchecked) }
+    }
+
+    fn read(document: &Value, also: impl FnOnce(&mut Reader, &Self)) -> Result<Self, Vec<Problem>> {
+        let mut reader = Reader::default();
+        let contract = read_contract(&mut reader, document);
+        also(&mut reader, &contract);
+        let findings = reader.finish();
+        if findings.problems.is_empty() {
+            return Ok(Self { unchecked: findings.unchecked, ..contract });
+        }
+        Err(findings.problems)
     }
 
     /// The namespace called `name`.
@@ -278,12 +294,8 @@ fn read_contract(reader: &mut Reader, document: &Value) -> Contract {
     let version = reader.member(root, "version", Reader::text);
     let types = reader.member(root, "types", |reader, types| Some(reader.types(types)));
     let types_entry = root.get("types").and_then(Value::as_map).cloned();
-    let namespaces = reader.member(root, "namespaces", |reader, namespaces| {
-        let namespaces = reader.map(namespaces)?;
-        let read =
-            |(name, namespace): (&str, &Value)| reader.at(name, |reader| read_namespace(reader, name, namespace));
-        Some(namespaces.iter().map(read).collect())
-    });
+    let namespaces =
+        reader.member(root, "namespaces", |reader, namespaces| Some(read_entries(reader, namespaces, read_namespace)));
     if root.get("namespaces").is_none_or(|value| *value == Value::Null) {
         reader.problem("a contract needs `namespaces`: {\"schema\":1,\"namespaces\":{…}}");
     }
@@ -296,7 +308,7 @@ fn read_contract(reader: &mut Reader, document: &Value) -> Contract {
     }
 }
 
-fn read_namespace(reader: &mut Reader, name: &str, value: &Value) -> Namespace {
+pub(super) fn read_namespace(reader: &mut Reader, name: &str, value: &Value) -> Namespace {
     let mut namespace = Namespace { name: name.to_owned(), validate: true, ..Namespace::default() };
     let Some(map) = reader.map(value) else { return namespace };
     namespace.version = reader.member(map, "version", Reader::text);
@@ -315,7 +327,11 @@ fn read_namespace(reader: &mut Reader, name: &str, value: &Value) -> Namespace {
 
 fn read_entries<T>(reader: &mut Reader, value: &Value, read: impl Fn(&mut Reader, &str, &Value) -> T) -> Vec<T> {
     let Some(map) = reader.map(value) else { return Vec::new() };
-    map.iter().map(|(name, entry)| reader.at(name, |reader| read(reader, name, entry))).collect()
+    let count = map.iter().len();
+    if count > MAX_LIST {
+        reader.problem(format!("{count} entries, and only {MAX_LIST} are read"));
+    }
+    map.iter().take(MAX_LIST).map(|(name, entry)| reader.at(name, |reader| read(reader, name, entry))).collect()
 }
 
 fn read_method(reader: &mut Reader, name: &str, value: &Value) -> Method {

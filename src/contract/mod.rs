@@ -6,6 +6,7 @@
 //! Nothing here reads a clock, performs I/O or draws randomness. Everything read here may come from a hostile peer: what
 //! passes a bound is left out and reported, and nothing panics.
 
+mod audit;
 pub mod data;
 pub mod description;
 pub mod document;
@@ -14,6 +15,7 @@ pub mod node;
 mod parse;
 pub mod path;
 pub mod pattern;
+pub mod rebuild;
 pub mod shape;
 pub mod signature;
 pub mod stamp;
@@ -22,6 +24,7 @@ pub mod surface;
 pub(crate) mod testing;
 mod text;
 pub mod validate;
+pub mod written;
 
 pub use description::Description;
 pub use document::{Component, Contract, Deferred, Effect, Event, Method, Namespace, Semantics, Sets};

@@ -354,7 +354,7 @@ const MAX_NODES: usize = 100_000;
 /// Nesting of one type. Nothing deeper than 32 validates, but it must still be told so.
 const MAX_DEPTH: usize = 64;
 /// Entries of one list of types or texts.
-const MAX_LIST: usize = 4096;
+pub(super) const MAX_LIST: usize = 4096;
 /// Compiled size that most patterns stay under, in bytes.
 const SMALL_PROGRAM: usize = 1 << 15;
 /// Compiled size of all patterns of one document together, in bytes.

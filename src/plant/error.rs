@@ -2,7 +2,7 @@
 
 use super::TicketView;
 use crate::{
-    contract::Effect,
+    contract::{Effect, Problem},
     node::{CallError, LinkState},
     wire::{PeerName, RemoteError},
 };
@@ -209,6 +209,49 @@ pub enum PlantError {
         /// How many may be.
         limit: usize,
     },
+    /// This bridge keeps no contracts.
+    #[error("this bridge has no directory of contracts")]
+    NoContracts,
+    /// No contract of that name is kept.
+    #[error("no contract '{name}' is kept here")]
+    UnknownContract {
+        /// The name.
+        name: String,
+        /// Names like it.
+        alternatives: Vec<String>,
+    },
+    /// A contract that cannot be used.
+    #[error("{contract} is not a valid contract: {}", first(.problems))]
+    InvalidContract {
+        /// Which.
+        contract: String,
+        /// What is wrong with it.
+        problems: Vec<Problem>,
+    },
+    /// What is kept under the name is not what was expected there; nothing was changed.
+    #[error("contract '{name}' was not changed: {}", found_instead(.now.as_deref()))]
+    ContractChanged {
+        /// The name.
+        name: String,
+        /// The hash of what is there.
+        now: Option<String>,
+    },
+    /// A file that cannot be read.
+    #[error("'{file}' cannot be read: {why}")]
+    CannotRead {
+        /// Its name, never where it is.
+        file: String,
+        /// Why.
+        why: String,
+    },
+    /// A file that was not written; what was there is there still.
+    #[error("'{file}' was not changed: {why}")]
+    CannotWrite {
+        /// Its name, never where it is.
+        file: String,
+        /// Why.
+        why: String,
+    },
     /// Nobody waits for it any more; nothing was sent.
     #[error("nobody waits for this any more; nothing was sent")]
     Unwanted,
@@ -253,6 +296,21 @@ fn not_in_control(target: &Target, other_client: Option<&str>, refusal: Option<&
             target.peer, target.namespace
         ),
         (None, None) => format!("{target} was not called: this bridge is not in control"),
+    }
+}
+
+fn first(problems: &[Problem]) -> String {
+    match problems {
+        [] => "it says nothing".to_owned(),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}
+
+fn found_instead(now: Option<&str>) -> String {
+    match now {
+        Some(hash) => format!("what is there has the sha256 {hash}"),
+        None => "nothing of that name is there".to_owned(),
     }
 }
 

@@ -4,6 +4,7 @@
 mod baselines;
 mod call;
 mod capability;
+mod contracts;
 mod control;
 mod describe;
 mod descriptions;
@@ -29,6 +30,10 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use call::find_namespace;
 pub use call::{Arguments, CallRequest, Called};
 pub use capability::{Capabilities, CapabilityMatch};
+pub use contracts::{
+    Condition, ContractName, ContractSource, FileFault, Junk, ListedContract, Listing, NameFault, Purpose, Saved,
+    Sourced, StoredFile, Summary,
+};
 pub use control::{Control, Released, TakeControl};
 pub use describe::Described;
 use descriptions::Descriptions;
@@ -70,6 +75,7 @@ struct Shared {
     watches: watches::Watches,
     tickets: Tickets,
     leases: Leases,
+    contracts: contracts::Contracts,
 }
 
 /// How this process looks at its plant.
@@ -91,10 +97,16 @@ const ALTERNATIVES: usize = 8;
 impl Plant {
     /// A plant as seen through `node`.
     pub fn new(node: Node, settings: Settings) -> Self {
+        Self::with_contracts(node, settings, None)
+    }
+
+    /// The same, with a directory where contracts are kept.
+    pub fn with_contracts(node: Node, settings: Settings, directory: Option<std::path::PathBuf>) -> Self {
         let (descriptions, spent) = (Descriptions::default(), rows::Spent::default());
         let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
         let (tickets, leases) = (Tickets::default(), Leases::default());
-        let shared = Shared { node, settings, descriptions, spent, baselines, watches, tickets, leases };
+        let contracts = contracts::Contracts::in_directory(directory);
+        let shared = Shared { node, settings, descriptions, spent, baselines, watches, tickets, leases, contracts };
         Self { shared: Arc::new(shared) }
     }
 

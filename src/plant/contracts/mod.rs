@@ -1,0 +1,144 @@
+//! Contracts kept on disk: saved, listed, read back, deleted. A disk may be slow, so all of it happens beside the task
+//! that drives the network.
+
+mod folder;
+mod name;
+mod source;
+mod store;
+
+use std::{path::PathBuf, sync::Arc};
+
+pub use folder::FileFault;
+pub use name::{ContractName, NameFault};
+pub use source::{ContractSource, Purpose, Sourced};
+pub use store::{Condition, Junk, ListedContract, Listing, Saved, StoredFile, Summary};
+use store::{LARGEST, MAX_CONTRACTS, Store, StoreFault};
+
+use super::{Plant, PlantError, nearest};
+use crate::{contract::Contract, wire::Value};
+
+/// The directory of contracts, if the bridge was given one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contracts {
+    store: Option<Arc<Store>>,
+}
+
+impl Contracts {
+    pub(super) fn in_directory(path: Option<PathBuf>) -> Self {
+        Self { store: path.map(|path| Arc::new(Store::new(path))) }
+    }
+
+    fn store(&self) -> Result<Arc<Store>, PlantError> {
+        self.store.clone().ok_or(PlantError::NoContracts)
+    }
+}
+
+impl Plant {
+    /// Whether contracts can be kept.
+    pub fn keeps_contracts(&self) -> bool {
+        self.shared.contracts.store.is_some()
+    }
+
+    /// What the directory of contracts is called, without where it is.
+    pub fn contracts_directory(&self) -> Option<String> {
+        self.shared.contracts.store.as_ref().map(|store| store.directory())
+    }
+
+    /// The contracts on disk.
+    ///
+    /// # Errors
+    ///
+    /// When there is no directory for them, or it cannot be read.
+    pub async fn list_contracts(&self) -> Result<Listing, PlantError> {
+        let store = self.shared.contracts.store()?;
+        let directory = store.directory();
+        beside(move || store.list()).await.map_err(|fault| reading(&directory, fault))
+    }
+
+    /// One contract as it stands in its file, whatever it holds.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of that name, or it cannot be read.
+    pub async fn read_contract(&self, name: &ContractName) -> Result<StoredFile, PlantError> {
+        let store = self.shared.contracts.store()?;
+        let wanted = name.clone();
+        beside(move || store.read(&wanted)).await.map_err(|fault| reading(name.as_str(), fault))
+    }
+
+    /// Keeps a contract, if it is one that could be served and `condition` holds.
+    ///
+    /// # Errors
+    ///
+    /// When it is no valid contract, or was not written; then what was there is there still.
+    pub async fn save_contract(
+        &self,
+        name: &ContractName,
+        document: Value,
+        condition: Condition,
+    ) -> Result<Saved, PlantError> {
+        let store = self.shared.contracts.store()?;
+        let (wanted, label) = (name.clone(), name.to_string());
+        let saved = beside(move || {
+            Contract::parse_to_serve(&document)
+                .map_err(|problems| PlantError::InvalidContract { contract: label.clone(), problems })?;
+            store.save(&wanted, &document, &condition).map_err(|fault| writing(&label, fault))
+        });
+        saved.await
+    }
+
+    /// Removes a contract, if `condition` holds; gives the hash of what was there.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of that name, or it was not removed.
+    pub async fn delete_contract(&self, name: &ContractName, condition: Condition) -> Result<String, PlantError> {
+        let store = self.shared.contracts.store()?;
+        let wanted = name.clone();
+        beside(move || store.delete(&wanted, &condition)).await.map_err(|fault| writing(name.as_str(), fault))
+    }
+}
+
+/// Does what waits for a disk, or computes for long, on a thread where that holds up nobody.
+pub(super) async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is being taken down, and whoever waits here with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+fn reading(name: &str, fault: StoreFault) -> PlantError {
+    match fault {
+        StoreFault::File(FileFault::Missing) => unknown(name, &[]),
+        StoreFault::File(why) => PlantError::CannotRead { file: name.into(), why: why.to_string() },
+        StoreFault::NotJson(why) => PlantError::CannotRead { file: name.into(), why },
+        StoreFault::Unknown(names) => unknown(name, &names),
+        // Looks meet none of these.
+        StoreFault::Changed(_) | StoreFault::Full | StoreFault::Twin(_) => {
+            PlantError::CannotRead { file: name.into(), why: "it was changed meanwhile".into() }
+        }
+    }
+}
+
+fn writing(name: &str, fault: StoreFault) -> PlantError {
+    let cannot = |why: String| PlantError::CannotWrite { file: name.into(), why };
+    match fault {
+        StoreFault::File(why) => cannot(why.to_string()),
+        StoreFault::NotJson(why) => cannot(why),
+        StoreFault::Unknown(names) => unknown(name, &names),
+        StoreFault::Changed(now) => PlantError::ContractChanged { name: name.into(), now },
+        StoreFault::Full => PlantError::LimitReached { what: "contracts in the directory", limit: MAX_CONTRACTS },
+        StoreFault::Twin(other) => {
+            cannot(format!("{other} is there, and on other systems names that differ in capitals alone are one file"))
+        }
+    }
+}
+
+fn unknown(name: &str, names: &[String]) -> PlantError {
+    let alternatives = nearest(name, names.iter().map(String::as_str));
+    PlantError::UnknownContract { name: name.into(), alternatives }
+}
