@@ -134,7 +134,14 @@ pub(crate) fn surfaces() -> HashMap<&'static str, Surface> {
                 ..surface("described", vec![plant])
             },
         ),
-        ("component", Surface { validating: true, ..surface("component", vec![oven.clone()]) }),
+        (
+            "component",
+            Surface {
+                validating: true,
+                places: Some(placed_component().places().clone()),
+                ..surface("component", vec![oven.clone()])
+            },
+        ),
         ("generic", Surface { validating: true, path_writes: true, ..surface("generic", vec![oven]) }),
         ("store", surface("store", vec![docker])),
         ("odd", surface("odd", odd)),
@@ -181,6 +188,23 @@ pub(crate) fn token(id: &str) -> TokenId {
 /// Something provided to everybody.
 pub(crate) fn provided(id: &str, instance: &str, axis: Axis, value: impl Into<Value>) -> Provided {
     Provided { token: token(id), instance: instance.into(), axis, value: value.into(), local: false }
+}
+
+/// Where the recorded component stands.
+pub(crate) fn placed_component() -> Topology {
+    let mut topology = Topology::new(PeerName::mqtt("component").unwrap(), "e").at(&["site-7", "hall-b"]);
+    let place = |instance: &str, parent: Option<Ref>, owner: Option<Ref>, label: &str| {
+        Change::Declare(Place { instance: instance.into(), parent, owner, label: Some(label.into()) })
+    };
+    for change in [
+        place("$host", None, Some(at("mes", "line")), "Hall B"),
+        Change::Parent("$host".into(), Some(at("described", "$host"))),
+        place("line", Some(at("component", "$host")), None, "Line"),
+        place("oven", Some(at("component", "line")), Some(at("mes", "batch-1")), "Ugn 3"),
+    ] {
+        topology.apply(change).unwrap();
+    }
+    topology
 }
 
 /// The two hosts of the recorded context as they stood at first.

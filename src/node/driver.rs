@@ -230,6 +230,11 @@ impl Driver {
             }
             Command::Emit { namespace, event, args } => self.state.emit(&namespace, &event, &args),
             Command::Commit { namespace, change } => self.state.commit(&namespace, change),
+            Command::Place { change, answer } => {
+                // Whoever no longer asks has made the change all the same.
+                let _ = answer.send(self.state.change_topology(change));
+            }
+            Command::Mute { namespace, muted } => self.state.mute(&namespace, muted),
             Command::Defer { run, life, gone, answer } => {
                 let deferred = self.state.defer(run, life, now);
                 if deferred.is_ok() {

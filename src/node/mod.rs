@@ -55,6 +55,7 @@ pub use self::{
     ticket::{Ended, Progress, TicketHandle, TicketLog},
 };
 use crate::{
+    contract::context::{Change, TopologyFault},
     link::{Link, LinkId},
     wire::{PeerName, Stamp, Value},
 };
@@ -247,6 +248,25 @@ impl Node {
     /// Changes a component of ours. Changes made before a method returns are told before its answer.
     pub async fn commit(&self, namespace: &str, change: Commit) {
         let _ = self.shared.commands.send(Command::Commit { namespace: namespace.into(), change }).await;
+    }
+
+    /// Changes where our instances stand, or what they provide. Changes made before a method returns are told before its
+    /// answer.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be so; nothing has changed then.
+    pub async fn change_topology(&self, change: Change) -> Result<(), TopologyFault> {
+        let (answer, answered) = oneshot::channel();
+        // A driver that is gone has nobody to tell.
+        let _ = self.shared.commands.send(Command::Place { change, answer }).await;
+        answered.await.unwrap_or(Ok(()))
+    }
+
+    /// Has a namespace of ours go silent, or speak again: while it is silent its events are counted and its changes made,
+    /// and nobody is told. It is how a demonstration loses something on purpose.
+    pub async fn mute(&self, namespace: &str, muted: bool) {
+        let _ = self.shared.commands.send(Command::Mute { namespace: namespace.into(), muted }).await;
     }
 
     /// Leaves the network: what waits is resolved, the departure is announced, links are flushed and closed. Await

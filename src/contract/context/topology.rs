@@ -49,6 +49,8 @@ pub struct Provided {
 /// A change of a topology that is served.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
+    /// An instance gets a place, or the root is told where it stands.
+    Declare(Place),
     /// The instance is part of another, or of none.
     Parent(String, Option<Ref>),
     /// The instance serves another, or none.
@@ -100,6 +102,7 @@ impl Topology {
     /// Why it cannot be so; nothing has changed then.
     pub fn apply(&mut self, change: Change) -> Result<(), TopologyFault> {
         match change {
+            Change::Declare(place) => self.declare(place),
             Change::Parent(instance, to) => self.places.link(&instance, Axis::Physical, to),
             Change::Owner(instance, to) => self.places.link(&instance, Axis::Logical, to),
             Change::Provide(provided) => self.provide(provided),

@@ -164,6 +164,7 @@ fn identity(peer: &str, contract: &Contract, exposed: Vec<(Exposed, Arc<dyn Serv
         types: contract.types.clone(),
         types_entry: contract.types_entry.clone(),
         introspection: true,
+        topology: None,
     };
     Ok(Identity { name: PeerName::mqtt(peer)?, serving, exposed })
 }

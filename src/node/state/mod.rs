@@ -17,6 +17,7 @@ mod counters;
 mod links;
 mod listening;
 mod network;
+mod placing;
 mod projection;
 mod repeats;
 mod requests;
