@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{ErrorCode, NextCall, Outcome, ToolError};
 use crate::{
-    contract::Effect,
+    contract::{Effect, context::Ref},
     link::DownKind,
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
     plant::{PlantError, Target, TicketState, TicketView},
@@ -15,6 +15,8 @@ use crate::{
 
 /// How long to wait before the network is tried again.
 const LINK_RETRY: Duration = Duration::from_secs(1);
+/// How many hosts of a chain an error names.
+const HOPS: usize = 32;
 /// How long to wait before a peer that was busy is asked again.
 const PEER_RETRY: Duration = Duration::from_millis(500);
 
@@ -64,6 +66,7 @@ impl From<PlantError> for ToolError {
                 .cause("this tool only looks")
                 .fix("call_method calls it, if that is wanted"),
             PlantError::OddAnswer { target, changes, .. } => odd_answer(&target, changes, message),
+            PlantError::NoContext { at, hops, refusal, .. } => no_context(&at, &hops, refusal, message),
             PlantError::NotAComponent { alternatives, .. } => {
                 Self::new(ErrorCode::NotAComponent, message).alternatives(alternatives)
             }
@@ -158,6 +161,23 @@ fn odd_answer(target: &Target, changes: bool, message: String) -> ToolError {
     ToolError::new(ErrorCode::PeerRefused, message)
         .cause("the peer answered, and what it said is not what a store says")
         .fix("call_method shows the answer as it is")
+}
+
+/// A host along a chain that says nothing a chain is made of: what was on the way there is told, and concludes nothing.
+fn no_context(at: &Ref, hops: &[Ref], refusal: Option<RemoteError>, message: String) -> ToolError {
+    let hops: Vec<Json> = hops.iter().take(HOPS).map(|hop| hop.to_string().into()).collect();
+    let error = ToolError::new(ErrorCode::PeerRefused, message)
+        .cause("a chain is known only when every host along it has answered for its part")
+        .fix(format!(
+            "nothing may be concluded about the token; ask whoever runs {}, or read a node whose chain does not lead there",
+            at.peer
+        ))
+        .detail("at", at.to_string())
+        .detail("hops", hops);
+    match refusal {
+        Some(RemoteError { code, message, .. }) => error.peer_error(&code, &message),
+        None => error,
+    }
 }
 
 fn describe_peer(peer: &str) -> String {

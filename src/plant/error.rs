@@ -3,6 +3,7 @@
 use super::TicketView;
 use crate::{
     contract::{Effect, Problem},
+    contract::{Effect, context::Ref},
     node::{CallError, LinkState},
     wire::{PeerName, RemoteError},
 };
@@ -178,6 +179,18 @@ pub enum PlantError {
         path: String,
         /// The two.
         methods: (String, String),
+    },
+    /// A host along a chain answered, and not what a chain can be made of.
+    #[error("{} could not be asked about {at}: {problem}", .at.peer)]
+    NoContext {
+        /// What it was asked about.
+        at: Ref,
+        /// What was answered before, one ref a host.
+        hops: Vec<Ref>,
+        /// What is wrong.
+        problem: String,
+        /// Its refusal, if it was one.
+        refusal: Option<RemoteError>,
     },
     /// No ticket of that id is known.
     #[error("no ticket '{ticket}' is known")]

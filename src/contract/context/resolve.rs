@@ -67,6 +67,11 @@ impl Resolution {
         Self { token, axis, at: node, refs: Vec::new(), hops: Vec::new(), found: Vec::new() }
     }
 
+    /// Which token.
+    pub const fn token(&self) -> &TokenId {
+        &self.token
+    }
+
     /// Whom to ask, about what.
     pub const fn at(&self) -> &Ref {
         &self.at

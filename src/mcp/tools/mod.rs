@@ -8,6 +8,7 @@ mod list_rows;
 mod list_watches;
 mod list_writable;
 mod loss;
+mod read_context;
 mod read_row;
 mod read_state;
 mod read_ticket;
@@ -45,6 +46,7 @@ pub fn all() -> Vec<Tool> {
         call_method::tool(),
         read_state::tool(),
         set_state::tool(),
+        read_context::tool(),
         list_writable::tool(),
         list_rows::tool(),
         read_row::tool(),
