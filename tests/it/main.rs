@@ -9,6 +9,8 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+#[cfg(feature = "demo")]
+mod bakery;
 mod context;
 mod control;
 #[cfg(feature = "demo")]

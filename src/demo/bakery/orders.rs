@@ -17,6 +17,9 @@ pub(crate) struct Orders {
     next: i64,
     /// How much later than it could the write half answers, in milliseconds.
     delay_ms: i64,
+    /// Somebody notes something on every order just before it is changed here.
+    meddled: bool,
+    notes: u64,
     news: News,
 }
 
@@ -55,7 +58,8 @@ const FIRST_MADE_MS: i64 = 1_785_585_600_000;
 impl Orders {
     /// Three orders, of which two are open.
     pub(crate) fn new() -> Self {
-        let mut orders = Self { rows: BTreeMap::new(), next: 1001, delay_ms: 0, news: News::default() };
+        let mut orders =
+            Self { rows: BTreeMap::new(), next: 1001, delay_ms: 0, meddled: false, notes: 0, news: News::default() };
         for (product, quantity, status) in [("rye", 200, "open"), ("spelt", 120, "done"), ("wheat", 80, "open")] {
             let mut row = Map::new();
             row.insert("product", product);
@@ -83,6 +87,19 @@ impl Orders {
             self.news.changed();
         }
         ms
+    }
+
+    /// Has somebody else note something on every order just before it is changed here, so that each change conflicts.
+    pub(crate) fn set_meddled(&mut self, meddled: bool) {
+        self.meddled = meddled;
+    }
+
+    /// Somebody else may be faster.
+    fn meddle(&mut self, number: i64) {
+        let Some(row) = self.rows.get_mut(&number).filter(|_| self.meddled) else { return };
+        self.notes += 1;
+        row.insert("note", format!("seen by the night shift, {}", self.notes));
+        self.news.changed();
     }
 
     /// How late the write half answers.
@@ -163,6 +180,7 @@ impl Orders {
         if patch.is_empty() {
             return refuse("update was given no fields to change".into());
         }
+        self.meddle(number);
         let Some(row) = self.rows.get_mut(&number) else { return Ok(status("missing").into()) };
         if stamp_of(id, row) != stamp {
             return Ok(status("conflict").into());
@@ -179,6 +197,7 @@ impl Orders {
 
     fn delete(&mut self, id: &Value, stamp: &Value) -> Result<Value, Failure> {
         let (number, stamp) = (number(id)?, given("delete", stamp)?);
+        self.meddle(number);
         let Some(row) = self.rows.get(&number) else { return Ok(status("missing").into()) };
         if stamp_of(id, row) != stamp {
             return Ok(status("conflict").into());
