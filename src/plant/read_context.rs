@@ -188,7 +188,7 @@ impl Plant {
         let network = self.node().network_when(bound, ended).await;
         if !ended(&network) {
             // The time is up, or the node is gone: the call itself ends then.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

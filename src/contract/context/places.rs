@@ -139,16 +139,14 @@ impl Places {
         let itself = own && to.instance == instance;
         match (axis, instance == ROOT) {
             (Axis::Logical, _) if itself => Err(TopologyFault::OwnOwner(instance.into())),
-            (Axis::Logical, _) => Ok(()),
             (Axis::Physical, true) if own => Err(TopologyFault::RootUnderOwn),
             (Axis::Physical, true) if to.instance != ROOT => Err(TopologyFault::RootUnderPart),
-            (Axis::Physical, true) => Ok(()),
             (Axis::Physical, false) if !own => Err(TopologyFault::RemoteParent(instance.into())),
             (Axis::Physical, false) if itself => Err(TopologyFault::OwnParent(instance.into())),
             (Axis::Physical, false) if self.leads_to(&to.instance, instance) => {
                 Err(TopologyFault::Cycle(instance.into(), to.instance.clone()))
             }
-            (Axis::Physical, false) => Ok(()),
+            (Axis::Logical | Axis::Physical, _) => Ok(()),
         }
     }
 
