@@ -2,8 +2,7 @@
 
 use super::TicketView;
 use crate::{
-    contract::{Effect, Problem},
-    contract::{Effect, context::Ref},
+    contract::{Effect, Problem, context::Ref},
     node::{CallError, LinkState},
     wire::{PeerName, RemoteError},
 };

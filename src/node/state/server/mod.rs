@@ -18,8 +18,7 @@ use super::{
     repeats::{Command, Repeats},
 };
 use crate::{
-    contract::{ServedNamespace, Types},
-    contract::{Contract, ServedNamespace, Types, context::Topology, introspection},
+    contract::{ServedNamespace, Types, context::Topology},
     link::LinkId,
     wire::{Correlation, Frame, Map, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value, frame::Answer},
 };
