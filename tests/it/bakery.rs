@@ -130,6 +130,9 @@ async fn a_description_says_where_an_instance_stands() {
     assert_eq!(topology["parent"], reference("bakery", "hall"));
     assert_eq!(topology["owner"], reference("packaging", "workOrders"));
     assert_eq!(told["host"]["parent"], reference("packaging", "$host"));
+    let concise = visit.good("describe_peer", json!({"peer": "bakery", "namespace": "oven"})).await;
+    let place = json!({"parent": "bakery/hall", "owner": "packaging/workOrders"});
+    assert_eq!(concise["namespaces"][0]["topology"], place, "{concise}");
     assert_eq!((&told["host"]["place"], &told["host"]["label"]), (&json!(["plant-7", "hall-b"]), &json!("Bakery")));
     visit.ended().await;
 }

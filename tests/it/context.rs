@@ -362,6 +362,29 @@ async fn s091_what_a_lost_host_said_is_stale() {
     assert!(told["note"].as_str().unwrap().contains("works/"), "{told}");
 }
 
+/// A host that left and returned after it answered is asked again, for it may be another one now: what is told is fresh.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_returned_is_asked_for_its_part_again() {
+    let (mut client, mut hosts) = Hosts::joined().await;
+    client.start("a", "read_context", read("physical")).await;
+    hosts.answers("works").await;
+    let (host, request) = hosts.asked().await;
+    hosts.leaves("works").await;
+    client.still_there().await;
+    // A stay is told by when it began, in milliseconds of the wall.
+    let began = std::time::SystemTime::now();
+    while began.elapsed().unwrap() < Duration::from_millis(2) {}
+    hosts.returns("works").await;
+    client.still_there().await;
+    hosts.provide("works", "cell", Axis::Physical, json!("nearer"));
+    let truth = hosts.truth(&host, &request);
+    hosts.says(&host, &request, Answer::Value(Some(truth))).await;
+    hosts.answers("works").await;
+    hosts.answers("site").await;
+    let told = told(&mut client).await;
+    assert_eq!((&told["status"], providers(&told)[0]), (&json!("live"), ("works/cell", &json!("nearer"))), "{told}");
+}
+
 /// A hop that answers about another node, for another host, without the token, or nothing: an error that says what is
 /// wrong and where, and concludes nothing.
 #[tokio::test(start_paused = true)]

@@ -114,7 +114,8 @@ impl Ref {
         map.into()
     }
 
-    fn parse(value: &Value) -> Option<Self> {
+    /// Reads a ref; what is none is not one.
+    pub fn parse(value: &Value) -> Option<Self> {
         let peer = value.get("peer")?.as_str()?;
         let peer = PeerName::mqtt(peer).or_else(|_| PeerName::hub(peer)).ok()?;
         Self::new(peer, value.get("instance")?.as_str()?).ok()

@@ -8,7 +8,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{WaitSeconds, look, moment, named, repeatable, shown, source, whole_or_head};
 use crate::{
-    contract::{Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, data, path, signature},
+    contract::{
+        Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, context::Ref, data, path, signature,
+    },
     mcp::{
         CallContext, Hints, Source, Spec, Tool, ToolError,
         page::{Format, Limit, PageInfo, Pager},
@@ -160,6 +162,9 @@ fn concise(namespace: &Namespace, types: &Types, authority: Option<KnownAuthorit
     if !namespace.events.is_empty() {
         entry.insert("events".into(), namespace.events.iter().map(event_line).collect());
     }
+    if let Some(place) = namespace.topology.as_ref().map(placed).filter(|place| !place.is_empty()) {
+        entry.insert("topology".into(), place.into());
+    }
     if let Some(component) = &namespace.component {
         let mut shown = Map::new();
         shown.insert("props".into(), paths(component.props.as_ref(), types, None));
@@ -175,6 +180,15 @@ fn concise(namespace: &Namespace, types: &Types, authority: Option<KnownAuthorit
         entry.insert("component".into(), shown.into());
     }
     entry.into()
+}
+
+/// What a namespace is part of and what it serves, each as `peer/instance`: where read_context begins.
+fn placed(topology: &Value) -> Map<String, Json> {
+    let place = |key: &str| {
+        let at = Ref::parse(topology.get(key)?)?;
+        Some((key.to_owned(), named(&at.to_string()).into()))
+    };
+    ["parent", "owner"].into_iter().filter_map(place).collect()
 }
 
 /// Who is in control, as far as it is known here: of what we hold ourselves, or from the last snapshot seen.

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use proptest::prelude::*;
 use serde_json::Value as Json;
 
 use super::{
     bench::{A, Bench, code, event, ok, peer},
     recorded::masked,
     serving::bell,
+    sim::{World, call},
 };
 use crate::{
     contract::{
@@ -313,4 +315,142 @@ fn a_silent_namespace_counts_on() {
     let given = bench.take().remove(0);
     assert_eq!((given.link, given.frame.target), (A, peer("hmi")));
     assert!(matches!(given.frame.message, Message::Event { stamp: Some(stamp), .. } if stamp.seq == 2));
+}
+
+/// W-061, W-064: also one whose owner changed while it waited for the command before it.
+#[test]
+fn w061_a_fence_is_checked_again_when_its_turn_comes() {
+    let mut bench = edge();
+    let mut exposed = bell(true);
+    exposed.surface.methods[0].semantics = Some(crate::contract::Semantics::IdempotentCommand);
+    bench.turn(|state, now| state.expose(exposed, "i".into(), now));
+    let place = crate::contract::context::Place { instance: "bell".into(), parent: None, owner: None, label: None };
+    changed(&mut bench, Change::Declare(place));
+    bench.asked("hmi", "bell", "pull", vec![]);
+    let topology = bench.answered("hmi", "msgrpc", "topology", vec![]);
+    let records = result(&topology).get("records").unwrap().as_array().unwrap().to_vec();
+    let bell = records.iter().find(|record| record.get("ref").unwrap().get("instance") == Some(&"bell".into()));
+    let mut request = super::bench::request("waits", "bell", "pull", vec![]);
+    request.fence = bell.unwrap().get("ownerEpoch").unwrap().as_str().map(str::to_owned);
+    bench.says("hmi", Message::Request(request));
+    let run = bench.runs().remove(0).run;
+    assert!(bench.take_answer(&"waits".into()).is_none(), "it waits");
+    changed(&mut bench, Change::Owner("bell".into(), Some(at("mes", "batch"))));
+    bench.ran(run, Ok(None));
+    assert!(bench.runs().is_empty());
+    assert_eq!(code(&bench.take_answer(&"waits".into()).unwrap()), "OwnershipChanged");
+}
+
+/// What reached a watcher, by the sequence: answers to it and pushes, however they overtook each other.
+fn newest(received: &[Value]) -> Option<&Value> {
+    received.iter().max_by_key(|answer| answer.get("seq").and_then(Value::as_i64))
+}
+
+/// A watcher and the recorded plant host, with a network between them that reorders and doubles.
+struct Watching {
+    world: World,
+    received: Vec<Value>,
+    calls: u64,
+}
+
+impl Watching {
+    fn begun() -> Self {
+        let mut world = World::new(&["hmi", "plantHost"]);
+        let topology = recorded_hosts().remove("plantHost");
+        world.turn(1, |state| state.serve(crate::node::Serving { topology, ..Default::default() }));
+        let mut this = Self { world, received: Vec::new(), calls: 0 };
+        this.subscribe("acme.site");
+        this
+    }
+
+    fn subscribe(&mut self, token: &str) {
+        self.calls += 1;
+        let args = vec!["s".into(), "line".into(), tokens([token.to_owned(), "acme.work-order".into()])];
+        self.world.call(0, self.calls, call("plantHost", "$context", "subscribe", args));
+    }
+
+    /// Machines and links move what they hold; pushes that arrive are noted, for no listener of ours would hear them.
+    fn pump(&mut self) {
+        for at in [0, 1] {
+            while self.world.pump_link(at) | self.world.pump_node(at) {}
+        }
+        for (_, outcome) in self.world.resolved(0) {
+            self.received.push(outcome.unwrap().value.unwrap());
+        }
+    }
+
+    fn deliver(&mut self, index: usize, again: bool) {
+        let Some(index) = index.checked_rem(self.world.flying.len()) else { return };
+        if let Message::Event { args, .. } = &self.world.flying[index].message {
+            self.received.push(args[0].get("snapshot").unwrap().clone());
+        }
+        self.world.deliver(index, again);
+        self.pump();
+    }
+
+    fn settle(&mut self) {
+        self.pump();
+        while !self.world.flying.is_empty() {
+            self.deliver(0, false);
+        }
+    }
+
+    /// The host as it stands, asked once more.
+    fn truth(&mut self, token: &str) -> Value {
+        self.subscribe(token);
+        self.settle();
+        self.received.pop().unwrap()
+    }
+}
+
+fn without_seq(answer: &Value) -> Value {
+    let mut answer = answer.clone();
+    if let Value::Map(map) = &mut answer {
+        map.remove("seq");
+    }
+    answer
+}
+
+proptest! {
+    /// However pushes and answers overtake each other, the one with the highest sequence is the host as it stands; a
+    /// sequence never means two things; and nothing is held for a watcher that is gone.
+    #[test]
+    fn what_has_the_highest_sequence_is_what_stands(steps in prop::collection::vec((0..6_u8, 0..8_usize), 0..60)) {
+        let mut watching = Watching::begun();
+        let mut token = "acme.site";
+        for (step, n) in steps {
+            match step {
+                0 => watching.world.turn(1, |state| state.change_topology(site(&n.to_string()))).unwrap(),
+                1 => {
+                    let owner = (n > 3).then(|| at("edge", &format!("i{n}")));
+                    watching.world.turn(1, |state| state.change_topology(Change::Owner("line".into(), owner))).unwrap();
+                }
+                2 => {
+                    let (token, instance, axis) = (crate::contract::testing::token("acme.site"), "$host".into(), Axis::Physical);
+                    let gone = Change::Withdraw { token, instance, axis };
+                    watching.world.turn(1, |state| state.change_topology(gone)).unwrap();
+                }
+                3 => {
+                    token = if n > 3 { "acme.site" } else { "acme.note" };
+                    watching.subscribe(token);
+                    // Two requests of one watcher that overtake each other have no order to be right about.
+                    watching.settle();
+                }
+                4 => watching.deliver(n, false),
+                _ => watching.deliver(n, true),
+            }
+            watching.pump();
+        }
+        watching.settle();
+        let newest = newest(&watching.received).cloned().unwrap();
+        prop_assert_eq!(without_seq(&newest), without_seq(&watching.truth(token)));
+        let mut told = std::collections::BTreeMap::new();
+        for answer in &watching.received {
+            let seq = answer.get("seq").and_then(Value::as_i64).unwrap();
+            prop_assert_eq!(told.entry(seq).or_insert(answer), &answer);
+        }
+        watching.world.cut(0);
+        watching.settle();
+        prop_assert_eq!(watching.world.sides[1].state.server.context_held(), 0);
+    }
 }
