@@ -141,6 +141,10 @@ impl Plant {
         resolution: &Resolution,
     ) -> Result<Option<(Option<i64>, Value)>, PlantError> {
         let (at, mut attempt) = (resolution.at(), ATTEMPT);
+        if at.peer == *self.name() {
+            let problem = "the chain leads to this bridge, which has no place in a plant";
+            return Err(no_context(at, resolution, problem.into(), None));
+        }
         while let Some(bound) = left(until) {
             let peer = &at.peer;
             self.node().network_when(bound, |network| network.is_up() && network.roster.get(peer).is_some()).await;

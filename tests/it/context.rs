@@ -438,6 +438,19 @@ async fn a_host_that_refuses_is_named() {
     hosts.asked_nothing(); // a refusal is no reason to ask again
 }
 
+/// A chain that leads to the bridge is said to, at once: it would wait for itself.
+#[tokio::test(start_paused = true)]
+async fn a_chain_that_leads_to_the_bridge() {
+    let (mut client, mut hosts) = Hosts::joined().await;
+    hosts.change("mes", Change::Owner("line".into(), Some(at("bridge", "x"))));
+    client.start("b", "read_context", read("logical")).await;
+    hosts.answers("works").await;
+    hosts.answers("mes").await;
+    let error = error_of(&mut client).await;
+    assert_eq!((&error["code"], &error["at"]), (&json!("peer_refused"), &json!("bridge/x")), "{error}");
+    hosts.asked_nothing();
+}
+
 /// F-09: what hosts say is bounded before it reaches the model, and what was cut says so.
 #[tokio::test(start_paused = true)]
 async fn huge_values_and_long_names_are_cut() {
