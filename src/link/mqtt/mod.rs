@@ -20,6 +20,7 @@ mod ledger;
 mod options;
 mod run;
 mod socket;
+mod tap;
 mod tls;
 mod trouble;
 mod url;
@@ -32,6 +33,7 @@ use tokio::sync::mpsc;
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::Topics;
 
+pub use tap::{Dropped, Tap, Tapped, Watcher};
 pub use tls::{Tls, TlsFiles};
 pub use url::BrokerUrl;
 
