@@ -172,6 +172,16 @@ impl<'a> Pager<'a> {
         Ok(page.finish(self))
     }
 
+    /// The cursor of this very page of a list that will not be made again.
+    ///
+    /// # Errors
+    ///
+    /// `stale_cursor` as above.
+    pub fn again(&self, generation: u64) -> Result<String, ToolError> {
+        let here = self.position()?.unwrap_or(Position::At { generation, index: 0 });
+        Ok(self.cursors.seal(self.tool, &self.filters(), &here))
+    }
+
     fn position(&self) -> Result<Option<Position>, ToolError> {
         self.cursor.map(|cursor| self.cursors.open(self.tool, &self.filters(), cursor)).transpose()
     }

@@ -197,7 +197,11 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
             look(&context, async { Ok(plant.watch_traffic(request, tell).await?) }).await?
         }
     };
-    let (frames, page) = pager.indexed(number, watched.seen.lines.iter().map(shown))?;
+    let (frames, mut page) = pager.indexed(number, watched.seen.lines.iter().map(shown))?;
+    if let Some(hint) = page.hint.as_mut().filter(|hint| !hint.arguments.contains_key("cursor")) {
+        // The same frames in full, not those of another window.
+        hint.arguments.insert("cursor".into(), pager.again(number)?.into());
+    }
     let seconds = args.seconds.0.into();
     Ok(Answer {
         watched_for: u64::try_from(watched.took.as_millis().div_ceil(1000)).unwrap_or(u64::MAX).min(seconds),

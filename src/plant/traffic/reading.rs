@@ -33,7 +33,7 @@ impl Onlooker {
         self.seen.heard.add(bytes);
         let line = blank(cut(&to), bytes, at);
         match said {
-            Said::Frame { source, message, thread, read } => {
+            Said::Message { source, message, thread, read } => {
                 self.frames = true;
                 let line = Line { source: Some(source.as_str().into()), ..line };
                 let read = Read { whole: read, bytes };

@@ -22,7 +22,7 @@ fn at(us: u64) -> Moment {
 }
 
 fn frame(source: &str, to: &str, thread: &str, message: Message) -> Overheard {
-    let said = Said::Frame { source: name(source), message, thread: thread.into(), read: true };
+    let said = Said::Message { source: name(source), message, thread: thread.into(), read: true };
     Overheard { to: to.into(), bytes: BYTES, said }
 }
 

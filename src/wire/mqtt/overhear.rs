@@ -23,7 +23,7 @@ pub struct Overheard {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     /// A frame.
-    Frame {
+    Message {
         /// Who sent it.
         source: PeerName,
         /// What it says.
@@ -91,7 +91,7 @@ fn frame(mut publish: Publish, topics: &Topics, largest: usize) -> Said {
         Message::Reply(_) => topic,
         Message::Event { .. } => String::new(),
     };
-    Said::Frame { source, message, thread, read }
+    Said::Message { source, message, thread, read }
 }
 
 #[cfg(test)]
@@ -133,7 +133,8 @@ mod tests {
             let mut publish = publish("msgrpc/v2/req/oven-1", &CALL, b"\x90");
             publish.response_topic = named.map(Into::into);
             let overheard = overhear(publish, &topics(), 64);
-            let Said::Frame { source, message: Message::Request(_), thread: found, read: true } = overheard.said else {
+            let Said::Message { source, message: Message::Request(_), thread: found, read: true } = overheard.said
+            else {
                 panic!("{overheard:?}")
             };
             assert_eq!((source.as_str(), found.as_str(), overheard.to.as_str()), ("hmi", thread, "oven-1"));
@@ -145,7 +146,7 @@ mod tests {
     fn an_answer_is_seen_on_any_level() {
         let properties = [("mr-src", "oven-1"), ("mr-kind", "result")];
         let said = said(publish("msgrpc/v2/rsp/inbox/7", &properties, b"\x2a"));
-        let Said::Frame { message: Message::Reply(reply), thread, .. } = said else { panic!("{said:?}") };
+        let Said::Message { message: Message::Reply(reply), thread, .. } = said else { panic!("{said:?}") };
         assert_eq!((reply.answer, thread.as_str()), (Answer::Value(Some(Value::Int(42))), "msgrpc/v2/rsp/inbox/7"));
     }
 
@@ -153,7 +154,7 @@ mod tests {
     fn a_large_body_is_left_alone() {
         let body = msgpack::encode(&Value::Array(vec!["x".repeat(100).into()])).unwrap();
         let said = said(publish("msgrpc/v2/req/oven-1", &CALL, &body));
-        assert!(matches!(said, Said::Frame { read: false, .. }), "{said:?}");
+        assert!(matches!(said, Said::Message { read: false, .. }), "{said:?}");
     }
 
     /// W-040, W-130: presence, and what is neither presence nor a frame.
