@@ -73,24 +73,30 @@ const MAX_RECORDINGS: usize = 4;
 
 /// The windows whose further pages may be asked for; the oldest falls off.
 #[derive(Debug, Default)]
-pub(super) struct Recordings(Mutex<(u64, VecDeque<(u64, Arc<TrafficWatched>)>)>);
+pub(super) struct Recordings(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    last: u64,
+    windows: VecDeque<(u64, Arc<TrafficWatched>)>,
+}
 
 impl Recordings {
     /// Keeps a window; says under which number.
     fn keep(&self, watched: Arc<TrafficWatched>) -> u64 {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (last, recordings) = &mut *kept;
-        *last += 1;
-        recordings.push_back((*last, watched));
-        if recordings.len() > MAX_RECORDINGS {
-            recordings.pop_front();
+        kept.last += 1;
+        let number = kept.last;
+        kept.windows.push_back((number, watched));
+        if kept.windows.len() > MAX_RECORDINGS {
+            kept.windows.pop_front();
         }
-        *last
+        number
     }
 
     fn get(&self, number: u64) -> Option<Arc<TrafficWatched>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.1.iter().find(|(known, _)| *known == number).map(|(_, watched)| watched.clone())
+        kept.windows.iter().find(|(known, _)| *known == number).map(|(_, watched)| watched.clone())
     }
 }
 

@@ -8,8 +8,8 @@ use crate::support::{Authority, Bridge, Broker, BrokerOptions, Peer, error_of, s
 const TAP: &str = "msgrpc-bridge-test-tap-";
 const ACCOUNT: (&str, &str) = ("operator", "open sesame");
 
-fn account() -> Option<(String, String)> {
-    Some((ACCOUNT.0.to_owned(), ACCOUNT.1.to_owned()))
+fn account() -> (String, String) {
+    (ACCOUNT.0.to_owned(), ACCOUNT.1.to_owned())
 }
 
 /// Waits until the tap listens, for the `times`th time.
@@ -61,7 +61,7 @@ fn w120_calls_to_a_foreign_peer_are_seen() {
 /// F-23: the account of the bridge opens the tap's connection too.
 #[test]
 fn the_tap_has_the_account_of_the_bridge() {
-    let broker = Broker::start(&BrokerOptions { account: account(), ..BrokerOptions::default() });
+    let broker = Broker::start(&BrokerOptions { account: Some(account()), ..BrokerOptions::default() });
     let options = ["--username", ACCOUNT.0, "--password", ACCOUNT.1];
     let _peer = Peer::join(&broker, "scale-1", &options);
     let mut bridge = join(&broker, &[]);
@@ -129,7 +129,7 @@ fn a_cancelled_watch_leaves_no_connection() {
 fn a_broker_that_forbids_watching_is_named() {
     let own = ["req", "rsp", "evt"].map(|channel| format!("topic read msgrpc/v2/{channel}/bridge-test\n")).concat();
     let acl = format!("user {}\ntopic write msgrpc/v2/#\n{own}", ACCOUNT.0);
-    let options = BrokerOptions { account: account(), acl: Some(acl), ..BrokerOptions::default() };
+    let options = BrokerOptions { account: Some(account()), acl: Some(acl), ..BrokerOptions::default() };
     let broker = Broker::start(&options);
     let mut bridge = join(&broker, &[]);
     let error = error_of(&bridge.call("watch_traffic", &json!({"seconds": 30}))).clone();

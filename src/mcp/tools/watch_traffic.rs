@@ -67,7 +67,10 @@ impl Default for Seconds {
 /// Frames, five hundred if nothing is said.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-struct MaxFrames(#[schemars(range(min = 1, max = 5000))] u16);
+struct MaxFrames(#[schemars(range(min = 1, max = LARGEST_WINDOW))] u16);
+
+/// How many frames of a window are listed at most.
+const LARGEST_WINDOW: u16 = 5000;
 
 impl Default for MaxFrames {
     fn default() -> Self {

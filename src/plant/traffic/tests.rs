@@ -1,6 +1,6 @@
 //! The onlooker against messages as a tap hands them over.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 use proptest::prelude::*;
 
@@ -321,19 +321,19 @@ proptest! {
             match step {
                 Step::Ask(caller, id) => {
                     onlooker.hears(read(&format!("hmi-{caller}"), "oven-0", &format!("{id}")), at(us));
-                    if calls.contains_key(&(caller, id)) {
-                        repeats += 1;
-                    } else {
-                        calls.insert((caller, id), Some(us));
+                    match calls.entry((caller, id)) {
+                        Entry::Occupied(_) => repeats += 1,
+                        Entry::Vacant(new) => {
+                            new.insert(Some(us));
+                        }
                     }
                 }
                 Step::Answer(caller, id, from) => {
                     onlooker.hears(result(&format!("oven-{from}"), &format!("hmi-{caller}"), &format!("{id}")), at(us));
                     match calls.get_mut(&(caller, id)) {
-                        None => without += 1,
                         Some(None) => repeats += 1,
                         Some(open) if from == 0 => pairs.extend(open.take().map(|asked| us - asked)),
-                        Some(Some(_)) => without += 1,
+                        None | Some(Some(_)) => without += 1,
                     }
                 }
             }
