@@ -17,10 +17,12 @@ use tokio::{
 };
 
 use crate::{
+    demo_broker,
     harness::{Client, Setup},
     plant::joined,
     tools::{bad, client_of, good},
 };
+use rumqttc::PublishProperties;
 
 /// How long anything may take before the test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -231,14 +233,83 @@ async fn a_watch_leaves_no_connection_behind() {
     scene.demo.stop().await;
 }
 
-/// A broker that ends in the middle is said, with the time; the window goes on.
-#[tokio::test]
-async fn a_broker_that_goes_is_said() {
+/// A bridge on a broker of its own.
+async fn alone() -> (Broker, Client) {
     let broker = Broker::start().await.unwrap();
     let settings = Settings { read_only: false, call_timeout: PATIENCE, link_names: vec!["mqtt".into()] };
     let plant = Plant::new(peer(&broker.url(), "bridge").await, settings);
     let mut client = Client::over(plant, tools::all(), &Setup::default());
     client.initialize("2025-06-18").await;
+    (broker, client)
+}
+
+/// Whatever is published under the prefix is shown as what it is, bounded, and nothing of it is taken for anything else.
+#[tokio::test]
+async fn hostile_messages_are_shown_as_what_they_are() {
+    let (broker, mut client) = alone().await;
+    let mut stranger = demo_broker::Client::join(&broker, "stranger", None).await;
+    // Once this watch has heard something, the tap listens; the next one finds it so.
+    client.start("keeps", "watch_traffic", json!({"seconds": 60, "peer": "nobody"})).await;
+    client.start("probe", "watch_traffic", json!({"seconds": 60, "peer": "probe", "max_frames": 1})).await;
+    let heard = loop {
+        stranger.publish("msgrpc/v2/evt/probe", false, "x", PublishProperties::default()).await;
+        if let Ok(answer) = timeout(Duration::from_millis(20), client.read()).await {
+            break answer;
+        }
+    };
+    assert_eq!(heard["id"], "probe", "{heard}");
+    client.start("w", "watch_traffic", json!({"seconds": 60, "payloads": true, "max_frames": 8, "limit": 8})).await;
+    client.still_there().await;
+    let says = |kind: &str, source: &str| {
+        let user = [
+            ("mr-src", source),
+            ("mr-kind", kind),
+            ("mr-path", "p\u{202e}q"),
+            ("mr-method", "m\u{7f}"),
+            ("mr-event", "e"),
+        ];
+        let user_properties = user.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let correlation_data = Some("c".into());
+        PublishProperties { user_properties, correlation_data, ..PublishProperties::default() }
+    };
+    let none = PublishProperties::default;
+    let evil = "evil \u{feff}name";
+    stranger.publish("msgrpc/v2/req/oven", false, b"\x91\xa1x".to_vec(), says("call", evil)).await;
+    stranger.publish("msgrpc/v2/banana/\u{202e}", false, "x", none()).await;
+    stranger.publish("msgrpc/v2/req/oven", false, b"\xc1".to_vec(), says("call", "a")).await;
+    stranger.publish("msgrpc/v2/evt/oven", false, "x", none()).await;
+    stranger.publish("msgrpc/v2/rsp/oven/deep/er", false, b"\x01".to_vec(), says("result", "a")).await;
+    let huge = [b"\x91\xc6\x00\x40\x00\x00".to_vec(), vec![7; 0x40_0000]].concat();
+    stranger.publish("msgrpc/v2/evt/hmi", false, huge, says("event", "a")).await;
+    let nested = [vec![0x91; 20_000], vec![0xc0]].concat();
+    stranger.publish("msgrpc/v2/evt/hmi", false, nested, says("event", "a")).await;
+    stranger.publish("msgrpc/v2/presence/a", true, "online", none()).await;
+    let answer = timeout(PATIENCE, client.read()).await.expect("all eight were heard");
+    let told = &answer["result"]["structuredContent"];
+    let kinds: Vec<&str> = frames(told).iter().map(|frame| frame["kind"].as_str().unwrap()).collect();
+    assert_eq!(
+        kinds,
+        ["POST", "FOREIGN", "UNREADABLE", "UNREADABLE", "SUCCESS", "EVENT", "UNREADABLE", "PRESENCE"],
+        "{told}"
+    );
+    let frames = frames(told);
+    assert_eq!((&frames[0]["source"], &frames[0]["params"]), (&json!(evil), &json!(["x"])));
+    assert_eq!((&frames[0]["answer"], &frames[4]["without_call"]), (&json!("unanswered"), &json!(true)));
+    assert_eq!((&frames[2]["source"], frames[2]["error"].is_string()), (&json!("a"), true));
+    assert_eq!((&frames[4]["target"], &frames[4]["result"]), (&json!("oven/deep/er"), &json!(1)));
+    assert_eq!(frames[5]["params"]["truncated"], true, "four mebibytes are not read");
+    let counts = &told["counts"];
+    assert_eq!((&counts["unreadable"], &counts["foreign"], &counts["presence"]), (&json!(3), &json!(1), &json!(1)));
+    assert!(counts["bytes"].as_u64().unwrap() > 0x40_0000);
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(!text.contains(['\u{202e}', '\u{7f}', '\u{feff}']), "what changes how a text is shown is escaped");
+    broker.stop(Duration::from_secs(1)).await;
+}
+
+/// A broker that ends in the middle is said, with the time; the window goes on.
+#[tokio::test]
+async fn a_broker_that_goes_is_said() {
+    let (broker, mut client) = alone().await;
     let before = Handle::current().metrics().num_alive_tasks();
     let call = json!({"name": "watch_traffic", "arguments": {"seconds": 3}, "_meta": {"progressToken": "p"}});
     client.request("w", "tools/call", &call).await;
