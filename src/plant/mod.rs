@@ -114,18 +114,8 @@ impl Plant {
         let (tickets, leases) = (Tickets::default(), Leases::default());
         let contracts = contracts::Contracts::in_directory(directory);
         let recordings = watch_traffic::Recordings::default();
-        let shared = Shared {
-            node,
-            settings,
-            descriptions,
-            spent,
-            baselines,
-            watches,
-            tickets,
-            leases,
-            contracts,
-            recordings,
-        };
+        let shared =
+            Shared { node, settings, descriptions, spent, baselines, watches, tickets, leases, contracts, recordings };
         Self { shared: Arc::new(shared) }
     }
 
