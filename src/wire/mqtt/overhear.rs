@@ -98,7 +98,7 @@ fn frame(mut publish: Publish, topics: &Topics, largest: usize) -> Said {
 mod tests {
     use super::*;
     use crate::wire::frame::Answer;
-    use crate::wire::{Prefix, Value, msgpack};
+    use crate::wire::{Prefix, Value, msgpack, vectors};
 
     fn topics() -> Topics {
         Topics::new(&Prefix::default(), PeerName::configured("me").unwrap()).unwrap()
@@ -176,6 +176,30 @@ mod tests {
         ] {
             let said = said(odd);
             assert!(matches!(said, Said::Unreadable { .. }), "{said:?}");
+        }
+    }
+
+    /// Every recorded publish, hostile ones included: an onlooker reads what the one it is for reads, and differs only where an
+    /// answer topic is refused, which is not its business.
+    #[test]
+    fn recorded_publishes_are_read_as_by_the_one_they_are_for() {
+        let recorded = vectors::list("mqtt-frames.json", "vectors");
+        let recorded = recorded.iter().flat_map(|vector| vector["packets"].as_array().unwrap()).map(vectors::publish);
+        let hostile = vectors::hostile().into_iter().map(|vector| vector.request);
+        for publish in recorded.chain(hostile) {
+            let overheard = overhear(publish.clone(), &topics(), usize::MAX);
+            match (decode::decode(publish.clone(), &topics()), overheard.said) {
+                (Ok(frame), Said::Message { source, message, read: true, .. }) => {
+                    assert_eq!((frame.source, frame.message), (source, message));
+                    assert_eq!(frame.target.as_str(), overheard.to);
+                }
+                (Err(DecodeError::ResponseTopicOutside(_) | DecodeError::ResponseTopicUnusable(_)), said) => {
+                    assert!(matches!(said, Said::Message { .. }), "{said:?}");
+                }
+                (Err(DecodeError::Topic(_)), Said::Presence { .. }) => {}
+                (Err(error), Said::Unreadable { problem, .. }) => assert_eq!(error, problem),
+                (decoded, said) => panic!("{publish:?}: {decoded:?}, but {said:?}"),
+            }
         }
     }
 
