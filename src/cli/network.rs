@@ -76,7 +76,9 @@ impl Network {
     pub(super) fn join(self) -> (Plant, Node, Running) {
         let serving = Serving { introspection: true, ..Serving::default() };
         let identity = Identity { name: self.name, serving, exposed: Vec::new() };
+        let tap = mqtt::Tap::new(self.link.clone());
         let (node, running) = Node::start(identity, vec![mqtt::start(self.link, LinkId(0))]);
+        let node = node.with_tap(tap);
         (Plant::new(node.clone(), self.settings), node, running)
     }
 }

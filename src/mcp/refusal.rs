@@ -9,7 +9,7 @@ use crate::{
     contract::{Effect, context::Ref},
     link::DownKind,
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
-    plant::{PlantError, Target, TicketState, TicketView},
+    plant::{PlantError, TapTrouble, Target, TicketState, TicketView},
     wire::RemoteError,
 };
 
@@ -91,6 +91,7 @@ impl From<PlantError> for ToolError {
             | PlantError::ContractChanged { .. }
             | PlantError::CannotRead { .. }
             | PlantError::CannotWrite { .. }) => of_contracts(error, message),
+            PlantError::TapUnavailable(trouble) => tap_unavailable(&trouble, message),
             PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
             PlantError::LimitReached { limit, .. } => {
                 Self::new(ErrorCode::LimitReached, message).detail("limit", limit).outcome(Outcome::NotRun)
@@ -253,6 +254,32 @@ fn unavailable(links: &[LinkState], message: String) -> ToolError {
         .detail("links", states)
         .retry_after(LINK_RETRY)
         .outcome(Outcome::NotRun)
+}
+
+fn tap_unavailable(trouble: &TapTrouble, message: String) -> ToolError {
+    let error = ToolError::new(ErrorCode::TapUnavailable, message);
+    let allow = "a person must allow this account, in the broker's access list, to read everything under the prefix";
+    match trouble {
+        TapTrouble::NoBroker => error
+            .cause("only a broker shows what others say to each other")
+            .fix("a person must start the bridge with --broker; watch_events and start_watch need none"),
+        TapTrouble::Down(down) if down.kind == DownKind::Unauthorized => {
+            error.cause("the broker does not let this account watch").fix(allow).detail("link", word(down.kind))
+        }
+        TapTrouble::Down(down) => error
+            .cause("watching takes a connection of its own, and it does not come about")
+            .fix("call again, or ask a person whether the broker runs and takes another connection")
+            .detail("link", word(down.kind))
+            .retry_after(LINK_RETRY),
+        TapTrouble::Slow(_) => error
+            .cause("watching takes a connection of its own, and it does not come about")
+            .fix("call again")
+            .retry_after(LINK_RETRY),
+        TapTrouble::Deaf { filter } => error
+            .cause("probably its access list does not let this account read that")
+            .fix(allow)
+            .detail("filter", &**filter),
+    }
 }
 
 fn word(kind: DownKind) -> &'static str {

@@ -50,7 +50,7 @@ pub(super) fn start(identity: Identity, links: Vec<Link>) -> (Node, Running) {
     let (network_tx, network) = watch::channel(Arc::default());
     let name = identity.name.clone();
     let shared = Shared { name: name.clone(), commands, releases, network, ids: AtomicU64::new(1) };
-    let node = Node { shared: Arc::new(shared) };
+    let node = Node { shared: Arc::new(shared), tap: None };
     let epoch = Uuid::new_v4().simple().to_string();
     let mut state = NodeState::new(name, links.iter().map(|link| link.id), epoch, Uuid::new_v4().into_bytes());
     let mut services = HashMap::new();

@@ -28,6 +28,7 @@ pub mod state;
 #[cfg(test)]
 pub(crate) mod testing;
 mod ticket;
+mod traffic;
 
 use std::{
     sync::{
@@ -53,10 +54,11 @@ pub use self::{
         TicketUpdate,
     },
     ticket::{Ended, Progress, TicketHandle, TicketLog},
+    traffic::{Traffic, TrafficNews},
 };
 use crate::{
     contract::context::{Change, TopologyFault},
-    link::{Link, LinkId},
+    link::{Link, LinkId, mqtt::Tap},
     wire::{PeerName, Stamp, Value},
 };
 
@@ -64,6 +66,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Node {
     shared: Arc<Shared>,
+    /// What lets us listen to others, where there is something.
+    tap: Option<Tap>,
 }
 
 #[derive(Debug)]

@@ -18,10 +18,12 @@ mod read_state;
 mod rows;
 mod set_state;
 mod tickets;
+mod traffic;
 mod verdict;
 mod watch_events;
 mod watch_log;
 mod watch_read;
+mod watch_traffic;
 mod watches;
 
 use std::{sync::Arc, time::Duration};
@@ -39,7 +41,7 @@ pub use control::{Control, Released, TakeControl};
 pub use describe::Described;
 use descriptions::Descriptions;
 pub(crate) use descriptions::is_fake;
-pub use error::{PlantError, Target};
+pub use error::{PlantError, TapTrouble, Target};
 pub use gate::Principal;
 use leases::Leases;
 pub use leases::{Authority, KnownAuthority};
@@ -50,10 +52,14 @@ pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, S
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
 use tickets::Tickets;
 pub use tickets::{Ticket, TicketState, TicketView};
+pub use traffic::{
+    Answered, Body, LatencySeen, Line, LineKind, NotListed, TrafficCounts, TrafficFilter, TrafficSeen, Volume,
+};
 pub use verdict::{Cursor, EpochLoss, Loss, Verdict};
 pub use watch_events::{EventsWatched, HeardEvent, WatchEvents};
 pub use watch_log::{Gap, Noted, PathChange, Record};
 pub use watch_read::{Reached, ReadWatch, WatchLine, WatchRead, WatchTarget};
+pub use watch_traffic::{Interruption, TrafficWatched, WatchTraffic};
 pub use watches::StartWatch;
 
 use crate::{
@@ -78,6 +84,7 @@ struct Shared {
     tickets: Tickets,
     leases: Leases,
     contracts: contracts::Contracts,
+    recordings: watch_traffic::Recordings,
 }
 
 /// How this process looks at its plant.
@@ -108,7 +115,9 @@ impl Plant {
         let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
         let (tickets, leases) = (Tickets::default(), Leases::default());
         let contracts = contracts::Contracts::in_directory(directory);
-        let shared = Shared { node, settings, descriptions, spent, baselines, watches, tickets, leases, contracts };
+        let recordings = watch_traffic::Recordings::default();
+        let shared =
+            Shared { node, settings, descriptions, spent, baselines, watches, tickets, leases, contracts, recordings };
         Self { shared: Arc::new(shared) }
     }
 

@@ -20,4 +20,5 @@ mod served;
 mod state;
 mod support;
 mod tls;
+mod traffic;
 mod watch;

@@ -27,6 +27,9 @@ mod rows;
 mod scripted;
 mod silence;
 mod stdin;
+mod tap;
 mod tidy;
 mod tools;
+#[cfg(feature = "demo")]
+mod traffic;
 mod watch;

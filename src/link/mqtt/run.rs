@@ -53,7 +53,7 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
 }
 
 /// Reads the roots of the system where TLS is wanted and nothing was configured.
-async fn certificates(config: &Config, tls: &mut Option<Tls>) -> Result<(), DownReason> {
+pub(super) async fn certificates(config: &Config, tls: &mut Option<Tls>) -> Result<(), DownReason> {
     if !config.broker.is_tls() || tls.is_some() {
         return Ok(());
     }

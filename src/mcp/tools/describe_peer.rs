@@ -115,14 +115,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         (namespace.name.as_str(), entry)
     });
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let (namespaces, page) = pager.keyed(entries)?;
     let types = types(&described, &namespaces, args.format);
     Ok(Answer {

@@ -20,6 +20,7 @@ mod start_watch;
 mod stop_watch;
 mod take_control;
 mod watch_events;
+mod watch_traffic;
 mod write_row;
 
 use std::time::Duration;
@@ -56,6 +57,7 @@ pub fn all() -> Vec<Tool> {
         read_watch::tool(),
         list_watches::tool(),
         stop_watch::tool(),
+        watch_traffic::tool(),
         read_ticket::tool(),
         take_control::tool(),
         release_control::tool(),

@@ -11,6 +11,7 @@ mod mqtt;
 mod peer;
 mod report;
 mod stats;
+mod watching;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,6 +46,12 @@ struct Plan {
     memory_calls: usize,
     crowd: usize,
     looks: usize,
+    /// Calls of others a second that are watched.
+    pairs: u64,
+    /// Events a second that are watched.
+    events: u64,
+    /// How long either goes on, in seconds.
+    seconds: u64,
 }
 
 const FULL: Plan = Plan {
@@ -56,29 +63,47 @@ const FULL: Plan = Plan {
     memory_calls: 10_000,
     crowd: 2_000,
     looks: 200,
+    pairs: 5_000,
+    events: 10_000,
+    seconds: 5,
 };
-const QUICK: Plan =
-    Plan { rounds: 1, blocks: 1, calls: 50, flight: 200, starts: 1, memory_calls: 200, crowd: 200, looks: 5 };
+const QUICK: Plan = Plan {
+    rounds: 1,
+    blocks: 1,
+    calls: 50,
+    flight: 200,
+    starts: 1,
+    memory_calls: 200,
+    crowd: 200,
+    looks: 5,
+    pairs: 500,
+    events: 1_000,
+    seconds: 1,
+};
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
-/// everything answers; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and only
-/// runs a stock broker and the peers, for a profiler.
+/// everything answers; `--watching` measures only how others are watched; `--binary FILE` measures that file instead of
+/// building one; `--peers` measures nothing and only runs a stock broker and the peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let (mut plan, mut binary) = (FULL, None);
+    let (mut plan, mut binary, mut only_watching) = (FULL, None, false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
+            "--watching" => only_watching = true,
             "--peers" => return serve(),
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
-            other => return Err(format!("bench knows --quick, --peers and --binary FILE, not {other}")),
+            other => return Err(format!("bench knows --quick, --watching, --peers and --binary FILE, not {other}")),
         }
     }
-    let (built, library) = build(plan.rounds > 1)?;
-    let binary = binary.unwrap_or(built);
-    let report = measure(&binary, &library, &plan)?;
-    println!("{report}");
-    Ok(())
+    let release = plan.rounds > 1;
+    let binary = binary.map_or_else(|| build(release), Ok)?;
+    if !only_watching {
+        println!("{}", measure(&binary, &library(release)?, &plan)?);
+    }
+    let watching = watching::measure(&binary, &plan)?;
+    println!("{watching}");
+    watching.judge()
 }
 
 /// Runs until standard input ends.
@@ -89,8 +114,8 @@ fn serve() -> Result<(), String> {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map(drop).map_err(|error| error.to_string())
 }
 
-/// The bridge and the second floor.
-fn build(release: bool) -> Result<(PathBuf, PathBuf), String> {
+/// The bridge.
+fn build(release: bool) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository()).args(["build", "--quiet", "--locked", "--bin", "plantbridge"]);
     // The development build is the one the tests have just used.
@@ -102,11 +127,10 @@ fn build(release: bool) -> Result<(PathBuf, PathBuf), String> {
     run_command(&mut cargo)?;
     let me = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
     let target = me.ancestors().nth(2).ok_or("this program is in no target folder")?;
-    let binary = target.join(if release { "release" } else { "debug" }).join("plantbridge");
-    Ok((binary, library(release)?))
+    Ok(target.join(if release { "release" } else { "debug" }).join("plantbridge"))
 }
 
-/// Builds `benches/link.rs` and says where it is: its name holds a hash that only cargo knows.
+/// Builds the second floor, `benches/link.rs` and says where it is: its name holds a hash that only cargo knows.
 fn library(release: bool) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository()).args(["build", "--quiet", "--locked", "--package", "plantbridge"]);
