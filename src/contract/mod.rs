@@ -7,6 +7,7 @@
 //! passes a bound is left out and reported, and nothing panics.
 
 mod audit;
+pub mod compat;
 pub mod data;
 pub mod description;
 pub mod document;
