@@ -50,6 +50,9 @@ pub(super) struct McpArgs {
     /// Only looks: tools that change something are not shown, and only what a peer declares to be an observation is sent.
     #[arg(long)]
     pub(super) read_only: bool,
+    /// A directory to keep contracts in, as <name>.types.json; made when the first is saved.
+    #[arg(long, value_name = "DIR")]
+    pub(super) contracts: Option<PathBuf>,
     /// Certificates of a private authority to trust beside the system's, as PEM.
     #[arg(long, value_name = "FILE")]
     pub(super) ca: Option<PathBuf>,

@@ -44,8 +44,8 @@ async fn open(demo: &Demo, once: bool) -> Result<(), StartError> {
 
 /// The tour, by a bridge of its own that leaves again.
 async fn walk(demo: &Demo) -> Result<(), StartError> {
-    let behaviour = Behaviour { read_only: false, timeout: CALL_WAIT };
-    let network = Network::new(demo.url(), None, "msgrpc/v2", None, TlsArgs::default(), &behaviour)?;
+    let behaviour = Behaviour { read_only: false, timeout: CALL_WAIT, contracts: None };
+    let network = Network::new(demo.url(), None, "msgrpc/v2", None, TlsArgs::default(), behaviour)?;
     let (plant, node, running) = network.join();
     node.network_when(JOIN_WAIT, node::Network::is_settled).await;
     let toured = tour::run(&mcp::front(plant), &mut std::io::stdout()).await;

@@ -63,8 +63,9 @@ impl Config {
 
 fn network(broker: &str, args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
     let tls = TlsArgs { ca: args.ca, client_cert: args.client_cert, client_key: args.client_key };
-    let behaviour = Behaviour { read_only: args.read_only, timeout: Duration::from_millis(args.timeout.into()) };
-    Network::new(broker, args.name.as_deref(), &args.prefix, secrets.mqtt, tls, &behaviour)
+    let timeout = Duration::from_millis(args.timeout.into());
+    let behaviour = Behaviour { read_only: args.read_only, timeout, contracts: args.contracts };
+    Network::new(broker, args.name.as_deref(), &args.prefix, secrets.mqtt, tls, behaviour)
 }
 
 /// Serves until the client goes away or the system asks us to end.
@@ -99,7 +100,8 @@ async fn bridge(network: Network) {
 
 /// What MCP clients of a plant are served by.
 pub(super) fn front(plant: Plant) -> Server {
-    let offer = Offer { read_only: plant.settings().read_only, ..Offer::default() };
+    let (read_only, contracts) = (plant.settings().read_only, plant.keeps_contracts());
+    let offer = Offer { read_only, contracts, ..Offer::default() };
     let registry = Registry::new(tools::all(), offer);
     let config = server::Config {
         limits: Limits::default(),

@@ -22,6 +22,7 @@ pub(super) struct Network {
     link: mqtt::Config,
     settings: Settings,
     broker: String,
+    contracts: Option<PathBuf>,
 }
 
 /// The files TLS is made of.
@@ -37,6 +38,7 @@ pub(super) struct TlsArgs {
 pub(super) struct Behaviour {
     pub(super) read_only: bool,
     pub(super) timeout: Duration,
+    pub(super) contracts: Option<PathBuf>,
 }
 
 impl Network {
@@ -47,8 +49,11 @@ impl Network {
         prefix: &str,
         account: Option<Credentials>,
         tls: TlsArgs,
-        behaviour: &Behaviour,
+        behaviour: Behaviour,
     ) -> Result<Self, StartError> {
+        if behaviour.contracts.as_ref().is_some_and(|path| path.exists() && !path.is_dir()) {
+            return Err(StartError("--contracts: a directory is needed, and it is a file".into()));
+        }
         let url = BrokerUrl::parse(broker).map_err(|error| StartError(format!("--broker: {error}")))?;
         let made_up = || names::name("mcp", Uuid::new_v4().as_u128());
         let name = name.map_or_else(made_up, str::to_owned);
@@ -64,7 +69,7 @@ impl Network {
             call_timeout: behaviour.timeout,
             link_names: vec!["mqtt".into()],
         };
-        Ok(Self { name, link, settings, broker })
+        Ok(Self { name, link, settings, broker, contracts: behaviour.contracts })
     }
 
     /// The broker, as messages name it.
@@ -77,7 +82,7 @@ impl Network {
         let serving = Serving { introspection: true, ..Serving::default() };
         let identity = Identity { name: self.name, serving, exposed: Vec::new() };
         let (node, running) = Node::start(identity, vec![mqtt::start(self.link, LinkId(0))]);
-        (Plant::new(node.clone(), self.settings), node, running)
+        (Plant::with_contracts(node.clone(), self.settings, self.contracts), node, running)
     }
 }
 

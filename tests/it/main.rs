@@ -9,6 +9,7 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+mod contracts;
 mod control;
 #[cfg(feature = "demo")]
 mod demo;

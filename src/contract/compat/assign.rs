@@ -134,7 +134,10 @@ impl<'t> Assignment<'t> {
     /// Neither is a reference.
     fn plain(&mut self, from: &'t TypeNode, to: &'t TypeNode, asking: Option<usize>) -> bool {
         match (from, to) {
-            (_, TypeNode::Any) => true,
+            (_, TypeNode::Any)
+            | (TypeNode::Null, TypeNode::Null)
+            | (TypeNode::Boolean, TypeNode::Boolean)
+            | (TypeNode::Date, TypeNode::Date) => true,
             (TypeNode::Union { options: from }, TypeNode::Union { options }) => {
                 // Usually an option stands where it stood.
                 from.iter().enumerate().all(|(at, from)| {
@@ -146,9 +149,6 @@ impl<'t> Assignment<'t> {
             (TypeNode::Any, _) => false,
             (TypeNode::Literal(from), TypeNode::Literal(to)) => from == to,
             (TypeNode::Literal(literal), _) => literal_fits(literal, to),
-            (TypeNode::Null, TypeNode::Null)
-            | (TypeNode::Boolean, TypeNode::Boolean)
-            | (TypeNode::Date, TypeNode::Date) => true,
             (TypeNode::Number { .. }, TypeNode::Number { .. })
             | (TypeNode::Text { .. }, TypeNode::Text { .. })
             | (TypeNode::Bytes { .. }, TypeNode::Bytes { .. }) => bounds_fit(from, to),

@@ -86,7 +86,7 @@ impl<'t> Search<'t> {
             match sides {
                 (Some(left), Some(right)) => self.method(left, right),
                 (left, right) => {
-                    self.note(Some(name.into()), left.map(|m| signature::line(m)), right.map(|m| signature::line(m)));
+                    self.note(Some(name.into()), left.map(signature::line), right.map(signature::line));
                 }
             }
         }
@@ -238,11 +238,11 @@ impl PartialOrd for Name<'_> {
     }
 }
 
+/// What each side has under a name.
+type Sides<'t, T> = (Option<&'t T>, Option<&'t T>);
+
 /// Every name of either side, in order, with what each side has under it.
-fn both<'t, T>(
-    left: &BTreeMap<Name<'t>, &'t T>,
-    right: &BTreeMap<Name<'t>, &'t T>,
-) -> Vec<(&'t str, (Option<&'t T>, Option<&'t T>))> {
+fn both<'t, T>(left: &BTreeMap<Name<'t>, &'t T>, right: &BTreeMap<Name<'t>, &'t T>) -> Vec<(&'t str, Sides<'t, T>)> {
     let names: BTreeSet<Name<'t>> = left.keys().chain(right.keys()).copied().collect();
     names.into_iter().map(|name| (name.0, (left.get(&name).copied(), right.get(&name).copied()))).collect()
 }

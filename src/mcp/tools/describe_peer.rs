@@ -192,7 +192,7 @@ fn in_control(known: KnownAuthority) -> Json {
 }
 
 /// One method on one line: its signature, and behind it what a caller must know before calling.
-fn method_line(method: &Method) -> Json {
+pub(super) fn method_line(method: &Method) -> Json {
     let mut line = signature::line(method);
     let mut notes: Vec<String> = Vec::new();
     if let Some(semantics) = method.semantics {
@@ -216,7 +216,7 @@ fn method_line(method: &Method) -> Json {
     line.into()
 }
 
-fn event_line(event: &Event) -> Json {
+pub(super) fn event_line(event: &Event) -> Json {
     match &event.params {
         Some(params) => {
             let params: Vec<String> = params.iter().map(|node| signature::concise(node, TYPE_CHARS)).collect();
@@ -227,7 +227,7 @@ fn event_line(event: &Event) -> Json {
 }
 
 /// The paths of a component with their types, and who sets each.
-fn paths(node: Option<&TypeNode>, types: &Types, setters: Option<&Namespace>) -> Json {
+pub(super) fn paths(node: Option<&TypeNode>, types: &Types, setters: Option<&Namespace>) -> Json {
     let Some(node) = node else { return json!("not described") };
     let found = path::paths(node, types, PATHS);
     let mut lines: Vec<Json> = found
