@@ -22,6 +22,7 @@ mod mcp;
 mod node;
 mod plant;
 mod rows;
+mod sample_contracts;
 mod scripted;
 mod silence;
 mod stdin;

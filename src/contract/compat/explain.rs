@@ -134,10 +134,24 @@ impl<'t> Step<'t> {
         match (self.from, self.to) {
             (TypeNode::Union { options }, to) => {
                 let wrong = options.iter().enumerate().filter(|(_, option)| !assignment.fits(option, to));
-                // Of a long enumeration the first is enough.
-                let wrong =
-                    wrong.take(SEVERAL).map(|(at, option)| ((option, format!("/options/{at}")), (to, String::new())));
-                wrong.collect()
+                // Of a long enumeration a few are enough.
+                let wrong: Vec<_> = wrong.take(SEVERAL).collect();
+                // Usually an option stands where it stood.
+                let kind = |node: &TypeNode| std::mem::discriminant(node);
+                let same = |at: usize, option: &TypeNode| match to {
+                    TypeNode::Union { options } if !matches!(option, TypeNode::Literal(_)) => {
+                        options.get(at).filter(|same| kind(same) == kind(option))
+                    }
+                    _ => None,
+                };
+                let pair = |(at, option): (usize, &'t TypeNode)| {
+                    let place = format!("/options/{at}");
+                    match same(at, option) {
+                        Some(same) => ((option, place.clone()), (same, place)),
+                        None => ((option, place), (to, String::new())),
+                    }
+                };
+                wrong.into_iter().map(pair).collect()
             }
             (from, TypeNode::Union { options }) => {
                 // Of several options only one of the same kind says where it was meant to fit.

@@ -204,6 +204,64 @@ fn f20_a_change_inside_a_named_type_is_found() {
     }
 }
 
+/// What types part at is told as near as it can be: the word that is gone, the option that changed, the field that is needed.
+#[test]
+fn where_types_part_is_told() {
+    let word = |words: &[&str]| {
+        let options: Vec<Json> = words.iter().map(|word| json!({"kind": "literal", "value": word})).collect();
+        json!({"kind": "union", "options": options})
+    };
+    let object = |max: u32, optional: bool| {
+        let fields = json!({"a/b": {"type": {"kind": "number", "max": max}, "optional": optional}});
+        json!({"kind": "object", "fields": fields})
+    };
+    let cases = [
+        (
+            word(&["on", "off", "auto"]),
+            word(&["on", "auto"]),
+            "/options/1",
+            r#"the contract has "off", what is served has "on" | "auto""#,
+        ),
+        (
+            json!({"kind": "union", "options": [object(5, false), {"kind": "null"}]}),
+            json!({"kind": "union", "options": [object(4, false), {"kind": "null"}]}),
+            "/options/0/fields/a~1b/type",
+            "the contract has number(..5), what is served has number(..4)",
+        ),
+        (
+            object(5, true),
+            object(5, false),
+            "",
+            "the contract has { a/b?: number(..5) }, what is served has { a/b: number(..5) }; field 'a/b' is needed, and may be absent",
+        ),
+        (
+            json!({"kind": "array", "items": {"kind": "string", "maxLength": 9}}),
+            json!({"kind": "array", "items": {"kind": "string", "maxLength": 8, "pattern": "^a"}}),
+            "/items",
+            "the contract has string, what is served has string; at most 9 against at most 8, pattern ^a",
+        ),
+        (
+            json!({"kind": "number"}),
+            json!({"kind": "number", "integer": true}),
+            "",
+            "the contract has number, what is served has number; a whole number is needed",
+        ),
+        (
+            json!({"kind": "object", "fields": {}, "additional": true}),
+            json!({"kind": "object", "fields": {}}),
+            "",
+            "the contract has {}, what is served has {}; it may hold further fields, and none are expected",
+        ),
+    ];
+    for (was, now, place, detail) in cases {
+        let taking = |node: &Json| of(&json!({"methods": {"f": {"params": [node]}}}), &json!({}));
+        let report = compare(&taking(&was), &taking(&now));
+        let [problem] = report.problems.as_slice() else { panic!("{report:?}") };
+        assert_eq!(problem.pointer, format!("/namespaces/n/methods/f/params/0{place}"));
+        assert_eq!(problem.detail.as_deref(), Some(detail));
+    }
+}
+
 /// S-021: a method that is described without its parameters was not checked, which is no pass; an event that is listed only
 /// because somebody is subscribed, and a component without types, neither (R-09).
 #[test]
