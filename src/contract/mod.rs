@@ -1,7 +1,8 @@
 //! Contracts, pure: what a namespace declares ([`document`]), the type language ([`node`]) and its checks
 //! ([`validate`], [`pattern`]), what a peer says about itself ([`description`]) and what we say about ourselves
 //! ([`surface`], [`shape`]), how a method reads as one line ([`signature`]), how a state path is walked ([`path`]), how a
-//! collection is read ([`data`]) and what names one state of a row ([`stamp`]).
+//! collection is read ([`data`]), what names one state of a row ([`stamp`]) and how words of a command line become
+//! values ([`words`]).
 //!
 //! Nothing here reads a clock, performs I/O or draws randomness. Everything read here may come from a hostile peer: what
 //! passes a bound is left out and reported, and nothing panics.
@@ -25,6 +26,7 @@ pub mod surface;
 pub(crate) mod testing;
 mod text;
 pub mod validate;
+pub mod words;
 pub mod written;
 
 pub use description::Description;

@@ -138,6 +138,26 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     })
 }
 
+/// A peer's surface in short, whole: all of its namespaces, or the one that is wanted.
+pub(crate) fn outline(described: &Described, wanted: Option<&str>) -> Json {
+    let description = &described.description;
+    let shows = |namespace: &&Namespace| wanted.map_or(namespace.name != "msgrpc", |wanted| namespace.name == wanted);
+    let mut served: Vec<&Namespace> = description.namespaces.iter().filter(shows).collect();
+    served.sort_by(|a, b| a.name.cmp(&b.name));
+    let entry = |namespace: &&Namespace| concise(namespace, &description.types, None);
+    let namespaces: Vec<Json> = served.iter().map(entry).collect();
+    let types = types(described, &namespaces, Format::Concise);
+    json!({
+        "name": described.peer.as_str(),
+        "version": description.version,
+        "validating": description.validating,
+        "fake": is_fake(description),
+        "namespaces": namespaces,
+        "types": types,
+        "problems": problems(description),
+    })
+}
+
 impl Args {
     fn shows(&self, namespace: &Namespace) -> bool {
         match &self.namespace {

@@ -34,13 +34,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{
-    CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, instant, tagged, text,
-};
+use super::{CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, tagged, text};
 use crate::{
     contract::path::{PathFault, Segments},
     plant::Principal,
-    wire::Value,
+    wire::{Value, instant},
+};
+
+// The same things, as the subcommands for people show them.
+pub(crate) use self::{
+    call_method::milliseconds, describe_peer::outline, list_peers::peer_detail, loss::LossDetail, read_ticket::judged,
 };
 
 /// Every tool there is, in the order clients see them.
