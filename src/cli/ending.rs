@@ -81,7 +81,10 @@ fn refusal(error: &ToolError) -> String {
     for (key, value) in &members(error) {
         let shown = match (key.as_str(), value) {
             // Said already, or said by the code.
-            ("message" | "retryable" | "links" | "peer_error" | "signature" | "problem" | "argument", _) => continue,
+            (
+                "message" | "retryable" | "links" | "peer_error" | "signature" | "problem" | "argument" | "expected",
+                _,
+            ) => continue,
             (_, Json::String(text)) => text::one_line(text),
             (_, Json::Array(items)) if items.iter().all(Json::is_string) => {
                 let names = items.iter().filter_map(Json::as_str).map(text::one_line);

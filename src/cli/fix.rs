@@ -28,6 +28,7 @@ fn fix(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::NotInControl => {
             "take control and act under one name, if that is right: plantbridge call PEER 'NAMESPACE.$acquire' 60000 --name ME, then the call with --name ME"
         }
+        ErrorCode::PeerRefused => "change what the peer names, if anything",
         ErrorCode::DeadlineExceeded => "try again, with a longer --timeout",
         ErrorCode::NetworkUnavailable => {
             "see that the broker runs and lets you in: --broker, PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD; --wait MS waits longer for it"

@@ -98,6 +98,7 @@ pub(super) fn told(target: &str, view: Option<View>, value: Option<Value>) -> Re
         TicketState::Rejected(error) => {
             let message = format!("{target} answered later {}: {}", error.code, error.message);
             let refused = ToolError::new(ErrorCode::PeerRefused, message).peer_error(&error.code, &error.message);
+            let refused = refused.fix("change what the peer names, if anything");
             Err(Failure::Refused(refused.outcome(outcome.unwrap_or(Outcome::Unknown))))
         }
         TicketState::PeerGone | TicketState::Lapsed | TicketState::NotFollowed => {

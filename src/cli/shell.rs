@@ -28,7 +28,7 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 
 /// Prints a manual page.
 pub(super) fn man(args: &ManArgs) -> Result<(), Failure> {
-    let mut command = Cli::command();
+    let mut command = Cli::command().version(env!("CARGO_PKG_VERSION"));
     command.build();
     let page = match &args.subcommand {
         None => command,

@@ -20,6 +20,8 @@ mod later;
 mod link_mqtt;
 mod mcp;
 mod node;
+#[cfg(all(feature = "demo", unix))]
+mod people;
 mod plant;
 mod rows;
 mod sample_contracts;
