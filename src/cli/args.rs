@@ -9,7 +9,9 @@ use clap::{
 
 use super::{
     call::CallArgs,
+    check::CheckArgs,
     describe::DescribeArgs,
+    diff::DiffArgs,
     ending::USAGE,
     network::NetworkArgs,
     peers::PeersArgs,
@@ -41,6 +43,10 @@ pub(super) enum Command {
     Call(Box<CallArgs>),
     /// Listens to one event of a peer: one line of JSON each, and what was missed.
     Watch(Box<WatchArgs>),
+    /// Holds a peer against a contract: whether it still serves who was built against that.
+    Check(Box<CheckArgs>),
+    /// Compares two sides, each a peer or the file of a contract.
+    Diff(Box<DiffArgs>),
     /// Starts a broker and a bakery on this machine, tours them through a real MCP client, and stays up to be attached to.
     #[cfg(feature = "demo")]
     Demo(DemoArgs),
@@ -58,6 +64,8 @@ impl Command {
             Self::Describe(args) => args.errand.json,
             Self::Call(args) => args.errand.json,
             Self::Watch(args) => args.errand.json,
+            Self::Check(args) => args.errand.json,
+            Self::Diff(args) => args.errand.json,
             _ => false,
         }
     }

@@ -18,6 +18,8 @@ pub(super) enum Failure {
     Usage(String),
     /// What was asked for was refused, or is in doubt.
     Refused(ToolError),
+    /// It was done, and found something wrong, which was told.
+    Finding,
     /// This side could not do its part.
     Broken(String),
     /// Whoever read standard output is gone: there is nobody to tell, and nothing wrong.
@@ -52,6 +54,7 @@ impl Failure {
     pub(super) fn report(self, json: bool) -> ExitCode {
         let (text, code) = match self {
             Self::Unread => return ExitCode::SUCCESS,
+            Self::Finding => return ExitCode::from(REFUSED),
             Self::Usage(text) => (plain(&text), USAGE),
             Self::Broken(text) => (plain(&text), REFUSED),
             Self::Refused(error) if json => (text::compact(&json!({"error": members(&error)})), REFUSED),

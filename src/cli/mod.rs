@@ -2,9 +2,12 @@
 
 mod args;
 mod call;
+mod check;
+mod contract_file;
 #[cfg(feature = "demo")]
 mod demo;
 mod describe;
+mod diff;
 mod ending;
 mod environment;
 mod errand;
@@ -92,6 +95,15 @@ fn errand(command: Command, environment: Environment) -> Result<(), Failure> {
         }
         Command::Watch(args) => {
             let work = async |errand: &Errand| watch::run(errand, *args.clone()).await;
+            block_on(errand::run(args.errand.clone(), true, environment, work))?
+        }
+        Command::Check(args) => {
+            let work = async |errand: &Errand| check::run(errand, *args.clone()).await;
+            block_on(errand::run(args.errand.clone(), true, environment, work))?
+        }
+        Command::Diff(args) if args.is_local() => diff::local(*args),
+        Command::Diff(args) => {
+            let work = async |errand: &Errand| diff::run(errand, *args.clone()).await;
             block_on(errand::run(args.errand.clone(), true, environment, work))?
         }
         _ => Ok(()),

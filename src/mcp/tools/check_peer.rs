@@ -96,7 +96,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         format: Format::Detailed,
         cursor: args.cursor.as_deref(),
     };
-    let (problems, page) = pager.indexed(unchanged(report), report.problems.iter().map(shown))?;
+    let (problems, page) = pager.indexed(unchanged(report), report.problems.iter().map(breaking_shown))?;
     let mut notes = report.notes.clone();
     notes.extend(checked.silent.map(|why| format!("{} could not be described: {why}", checked.peer)));
     notes.extend(checked.unread);
@@ -110,14 +110,14 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         undescribed: few(&report.undescribed),
         missing: few(&report.missing),
         problems,
-        unchecked: few(&report.unchecked.iter().map(words).collect::<Vec<_>>()),
+        unchecked: few(&report.unchecked.iter().map(unchecked_words).collect::<Vec<_>>()),
         notes: few(&notes),
         page,
         source: source(checked.peer.as_str(), checked.fake),
     })
 }
 
-fn shown(problem: &Breaking) -> Json {
+pub(crate) fn breaking_shown(problem: &Breaking) -> Json {
     let Breaking { namespace, place, reason, pointer, detail } = problem;
     let mut entry = json!({
         "namespace": named(namespace), "where": named(place), "reason": reason, "pointer": named(pointer)
@@ -128,6 +128,6 @@ fn shown(problem: &Breaking) -> Json {
     entry
 }
 
-fn words(unchecked: &Unchecked) -> String {
+pub(crate) fn unchecked_words(unchecked: &Unchecked) -> String {
     format!("{}.{} {}", unchecked.namespace, unchecked.place, unchecked.reason)
 }

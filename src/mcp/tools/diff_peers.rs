@@ -77,7 +77,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         cursor: args.cursor.as_deref(),
     };
     let generation = unchanged(&compared.differences);
-    let (differences, page) = pager.indexed(generation, compared.differences.iter().map(shown))?;
+    let (differences, page) = pager.indexed(generation, compared.differences.iter().map(difference_shown))?;
     Ok(Answer {
         left: compared.left.to_string(),
         right: compared.right.to_string(),
@@ -90,7 +90,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     })
 }
 
-fn shown(difference: &Difference) -> Json {
+pub(crate) fn difference_shown(difference: &Difference) -> Json {
     let Difference { namespace, member, left, right, pointer } = difference;
     let mut entry = Map::new();
     entry.insert("namespace".into(), named(namespace).into());

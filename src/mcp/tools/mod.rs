@@ -43,7 +43,13 @@ use crate::{
 
 // The same things, as the subcommands for people show them.
 pub(crate) use self::{
-    call_method::milliseconds, describe_peer::outline, list_peers::peer_detail, loss::LossDetail, read_ticket::judged,
+    call_method::milliseconds,
+    check_peer::{breaking_shown, unchecked_words},
+    describe_peer::outline,
+    diff_peers::difference_shown,
+    list_peers::peer_detail,
+    loss::LossDetail,
+    read_ticket::judged,
 };
 
 /// Every tool there is, in the order clients see them.
