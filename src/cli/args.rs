@@ -211,7 +211,7 @@ mod tests {
     /// Every bad input of what is for people: one line that names the flag or the place, and exit code 2.
     #[test]
     fn what_is_for_people_tells_wrong_usage_apart() {
-        let cases: [(&[&str], &str); 19] = [
+        let cases: [(&[&str], &str); 22] = [
             (&["peers", "stray"], "stray"),
             (&["peers", "--wait", "-1"], "--wait"),
             (&["peers", "--wait", "600001"], "--wait"),
@@ -229,6 +229,9 @@ mod tests {
             (&["call", "oven-1", "oven.read", "--timeout", "0"], "--timeout"),
             (&["watch", "oven-1", "oven.door", "--seconds", "0"], "--seconds"),
             (&["watch", "oven-1", "oven.door", "--max-events", "0"], "--max-events"),
+            (&["check", "--peer", "oven-1"], "--against"),
+            (&["check", "--against", "x.json"], "--peer"),
+            (&["diff", "oven-1"], "<B>"),
             (&["completions", "cmd"], "SHELL"),
             (&["nonsense"], "nonsense"),
         ];

@@ -1,7 +1,11 @@
 //! `plantbridge diff`: what two sides expose differently. Each is a live peer or the file of a contract. Exit code 1 if they
 //! differ.
 
-use std::{convert::Infallible, path::PathBuf, str::FromStr};
+use std::{
+    convert::Infallible,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use clap::Args;
 use serde_json::{Value as Json, json};
@@ -51,11 +55,10 @@ impl FromStr for Side {
     type Err = Infallible;
 
     fn from_str(typed: &str) -> Result<Self, Infallible> {
+        let is_json = || Path::new(typed).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
         Ok(match typed.strip_prefix("peer:") {
             Some(peer) => Self::Peer(peer.into()),
-            None if typed.contains(['/', std::path::MAIN_SEPARATOR]) || typed.ends_with(".json") => {
-                Self::File(typed.into())
-            }
+            None if typed.contains(['/', std::path::MAIN_SEPARATOR]) || is_json() => Self::File(typed.into()),
             None => Self::Peer(typed.into()),
         })
     }
@@ -145,7 +148,9 @@ fn tell(out: Out, left: &Read, right: &Read, mut differences: Vec<Difference>) -
         });
         out.print(&text::pretty(&answer))?;
     } else {
-        notes.iter().for_each(|note| out.note(note));
+        for note in &notes {
+            out.note(note);
+        }
         out.print(&written(&left.name(), &right.name(), &differences))?;
     }
     if differences.is_empty() { Ok(()) } else { Err(Failure::Finding) }

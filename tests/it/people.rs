@@ -226,6 +226,84 @@ async fn a_refusal_says_what_may_be_concluded() {
     assert!(misspelt.code == 2 && misspelt.err.contains("PLANTBRIDGE_READ_ONLY"), "{}", misspelt.err);
 }
 
+/// The bakery's own contract, changed.
+fn contract(change: impl FnOnce(&mut Json)) -> tempfile::TempPath {
+    let mut document: Json = serde_json::from_str(include_str!("../../contracts/bakery.types.json")).unwrap();
+    change(&mut document);
+    let file = tempfile::Builder::new().suffix(".types.json").tempfile().unwrap();
+    serde_json::to_writer(&file, &document).unwrap();
+    file.into_temp_path()
+}
+
+/// S-057: what breaks a caller ends with 1; what is compatible, and what could not be compared, does not.
+#[tokio::test]
+async fn s057_check_holds_a_peer_against_a_contract() {
+    let shop = Shop::open().await;
+    let check = async |peer: &str, file: &std::path::Path, more: &[&str]| {
+        let file = file.to_str().unwrap();
+        shop.run(&[&["check", "--peer", peer, "--against", file], more].concat()).await
+    };
+    let same = contract(|_| {});
+    let told = check("bakery", &same, &[]).await;
+    let last = format!("bakery serves oven compatibly with {}", same.display());
+    assert_eq!((told.code, told.out.lines().last()), (0, Some(last.as_str())), "{}", told.err);
+    // A caller that may send more than the oven takes is broken by it.
+    let wider = contract(|document| {
+        let method = &mut document["namespaces"]["oven"]["methods"]["setMode"];
+        method["params"] = json!([{"kind": "string"}]);
+        document["namespaces"]["mixer"] = json!({"methods": {}});
+    });
+    let told = check("bakery", &wider, &[]).await;
+    assert_eq!(told.code, 1);
+    assert!(
+        told.out.contains("  mixer is not served\n") && told.out.contains("  oven.setMode argument 0 narrowed"),
+        "{}",
+        told.out
+    );
+    assert!(told.out.lines().last().unwrap().starts_with("2 breaking changes between "), "{}", told.out);
+    let told = check("bakery", &wider, &["--json"]).await;
+    let json = told.json();
+    assert_eq!((told.code, &json["breaking"], &json["missing"]), (1, &json!(2), &json!(["mixer"])));
+    assert_eq!((&json["compatible"], &json["problems"][0]["where"]), (&json!(false), &json!("setMode argument 0")));
+    for (file, code) in [
+        ("nowhere.json", "cannot_read"),
+        ("Cargo.toml", "cannot_read"),
+        ("tests/vectors/names.json", "invalid_contract"),
+    ] {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        assert_eq!(check("bakery", &file, &["--json"]).await.refusal()["code"], code, "{}", file.display());
+    }
+    assert_eq!(check("nobody", &same, &["--json", "--wait", "0"]).await.refusal()["code"], "unknown_peer");
+}
+
+/// Semantics 5.5: a difference ends with 1; two files need no broker; a peer and its own contract do not differ.
+#[tokio::test]
+async fn diff_compares_peers_and_files() {
+    let shop = Shop::open().await;
+    let (same, other) = (contract(|_| {}), contract(|document| document["namespaces"]["oven"]["version"] = json!("2")));
+    let (same, other) = (same.to_str().unwrap(), other.to_str().unwrap());
+    for (left, right, code) in
+        [("bakery", same, 0), (same, "bakery", 0), ("bakery", "peer:bakery", 0), ("bakery", other, 1)]
+    {
+        let told = shop.run(&["diff", left, right]).await;
+        assert_eq!(told.code, code, "{left} {right}: {}{}", told.out, told.err);
+    }
+    let told = ended(&mut plantbridge(&["diff", same, other, "--json"])).await;
+    let json = told.json();
+    assert_eq!((told.code, &json["same"]), (1, &json!(false)));
+    assert_eq!(
+        json["differences"],
+        json!([{"namespace": "oven", "member": "contract version", "left": "1", "right": "2"}])
+    );
+    let told = shop.run(&["diff", "bakery", "packaging"]).await;
+    assert!(told.code == 1 && told.out.contains("  oven: served | -\n"), "{}", told.out);
+    assert_eq!(
+        ended(&mut plantbridge(&["diff", same, "nowhere.json", "--json"])).await.refusal()["code"],
+        "cannot_read"
+    );
+    assert_eq!(ended(&mut plantbridge(&["diff", same, "bakery"])).await.code, 2);
+}
+
 /// Control belongs to a name, so it is taken and used under one.
 #[tokio::test]
 async fn control_is_taken_and_used_under_one_name() {
