@@ -111,10 +111,8 @@ fn audit_sets(reader: &mut Reader, sets: &Sets, method: &Method, namespace: &Nam
         return reader.problem("not a path: a field, or fields with dots between them, or *");
     };
     let state = namespace.component.as_ref().and_then(|component| component.state.as_ref());
-    if let Some(state) = state.filter(|state| !leads_anywhere(state, types)) {
-        if type_at(state, &segments, types).is_none() {
-            reader.problem("the component's state has no such path");
-        }
+    if state.is_some_and(|state| !leads_anywhere(state, types) && type_at(state, &segments, types).is_none()) {
+        reader.problem("the component's state has no such path");
     }
 }
 

@@ -1,12 +1,14 @@
 //! Contracts, pure: what a namespace declares ([`document`]), the type language ([`node`]) and its checks
 //! ([`validate`], [`pattern`]), what a peer says about itself ([`description`]) and what we say about ourselves
 //! ([`surface`], [`shape`]), how a method reads as one line ([`signature`]), how a state path is walked ([`path`]), how a
-//! collection is read ([`data`]), what names one state of a row ([`stamp`]), and what nodes inherit ([`context`]).
+//! collection is read ([`data`]), what names one state of a row ([`stamp`]), what nodes inherit ([`context`]) and how
+//! words of a command line become values ([`words`]).
 //!
 //! Nothing here reads a clock, performs I/O or draws randomness. Everything read here may come from a hostile peer: what
 //! passes a bound is left out and reported, and nothing panics.
 
 mod audit;
+pub mod compat;
 pub mod context;
 pub mod data;
 pub mod description;
@@ -25,6 +27,7 @@ pub mod surface;
 pub(crate) mod testing;
 mod text;
 pub mod validate;
+pub mod words;
 pub mod written;
 
 pub use description::Description;

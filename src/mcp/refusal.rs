@@ -225,7 +225,7 @@ fn not_in_control(target: &Target, holder: Option<String>, client: Option<String
 }
 
 /// Where a ticket stands, in one word.
-pub(super) const fn ticket_state(state: &TicketState) -> &'static str {
+pub(crate) const fn ticket_state(state: &TicketState) -> &'static str {
     match state {
         TicketState::Pending => "pending",
         TicketState::Resolved(_) | TicketState::TooLarge(_) => "resolved",

@@ -4,6 +4,7 @@
 mod baselines;
 mod call;
 mod capability;
+mod check;
 mod contracts;
 mod control;
 mod describe;
@@ -33,9 +34,10 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use call::find_namespace;
 pub use call::{Arguments, CallRequest, Called};
 pub use capability::{Capabilities, CapabilityMatch};
+pub use check::{Checked, Compared};
 pub use contracts::{
-    Condition, ContractName, ContractSource, FileFault, Junk, ListedContract, Listing, NameFault, Purpose, Saved,
-    Sourced, StoredFile, Summary,
+    Condition, ContractName, ContractSource, FileFault, Inspected, Junk, ListedContract, Listing, NameFault, Purpose,
+    Saved, Sourced, StoredFile, Summary,
 };
 pub use control::{Control, Released, TakeControl};
 pub use describe::Described;

@@ -15,6 +15,7 @@ mod calls;
 mod clients;
 mod foreign;
 mod misbehaviour;
+mod people;
 mod process;
 mod served;
 mod state;

@@ -12,6 +12,7 @@
 #[cfg(feature = "demo")]
 mod bakery;
 mod context;
+mod contracts;
 mod control;
 #[cfg(feature = "demo")]
 mod demo;
@@ -22,8 +23,11 @@ mod later;
 mod link_mqtt;
 mod mcp;
 mod node;
+#[cfg(all(feature = "demo", unix))]
+mod people;
 mod plant;
 mod rows;
+mod sample_contracts;
 mod scripted;
 mod silence;
 mod stdin;

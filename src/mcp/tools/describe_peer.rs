@@ -133,6 +133,26 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     })
 }
 
+/// A peer's surface in short, whole: all of its namespaces, or the one that is wanted.
+pub(crate) fn outline(described: &Described, wanted: Option<&str>) -> Json {
+    let description = &described.description;
+    let shows = |namespace: &&Namespace| wanted.map_or(namespace.name != "msgrpc", |wanted| namespace.name == wanted);
+    let mut served: Vec<&Namespace> = description.namespaces.iter().filter(shows).collect();
+    served.sort_by(|a, b| a.name.cmp(&b.name));
+    let entry = |namespace: &&Namespace| concise(namespace, &description.types, None);
+    let namespaces: Vec<Json> = served.iter().map(entry).collect();
+    let types = types(described, &namespaces, Format::Concise);
+    json!({
+        "name": described.peer.as_str(),
+        "version": description.version,
+        "validating": description.validating,
+        "fake": is_fake(description),
+        "namespaces": namespaces,
+        "types": types,
+        "problems": problems(description),
+    })
+}
+
 impl Args {
     fn shows(&self, namespace: &Namespace) -> bool {
         match &self.namespace {
@@ -199,7 +219,7 @@ fn in_control(known: KnownAuthority) -> Json {
 }
 
 /// One method on one line: its signature, and behind it what a caller must know before calling.
-fn method_line(method: &Method) -> Json {
+pub(super) fn method_line(method: &Method) -> Json {
     let mut line = signature::line(method);
     let mut notes: Vec<String> = Vec::new();
     if let Some(semantics) = method.semantics {
@@ -223,7 +243,7 @@ fn method_line(method: &Method) -> Json {
     line.into()
 }
 
-fn event_line(event: &Event) -> Json {
+pub(super) fn event_line(event: &Event) -> Json {
     match &event.params {
         Some(params) => {
             let params: Vec<String> = params.iter().map(|node| signature::concise(node, TYPE_CHARS)).collect();
@@ -234,7 +254,7 @@ fn event_line(event: &Event) -> Json {
 }
 
 /// The paths of a component with their types, and who sets each.
-fn paths(node: Option<&TypeNode>, types: &Types, setters: Option<&Namespace>) -> Json {
+pub(super) fn paths(node: Option<&TypeNode>, types: &Types, setters: Option<&Namespace>) -> Json {
     let Some(node) = node else { return json!("not described") };
     let found = path::paths(node, types, PATHS);
     let mut lines: Vec<Json> = found

@@ -109,6 +109,11 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     Ok(Answer { peers, details, page, forgotten, source: Source::bridge() })
 }
 
+/// What is known of a peer.
+pub(crate) fn peer_detail(peer: &PeerLine, link_names: &[String]) -> Json {
+    serde_json::to_value(line(peer, link_names)).unwrap_or_default()
+}
+
 impl Args {
     fn wants(&self, line: &Line) -> bool {
         self.prefix.as_ref().is_none_or(|prefix| line.name.starts_with(prefix))

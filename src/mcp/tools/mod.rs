@@ -1,20 +1,27 @@
 //! The tools, one file each: what a verb of the plant looks like to a model. Adding one is a file and a line in [`all`].
 
 mod call_method;
+mod check_peer;
+mod contract_argument;
+mod delete_contract;
 mod describe_peer;
+mod diff_peers;
 mod find_capability;
+mod list_contracts;
 mod list_peers;
 mod list_rows;
 mod list_watches;
 mod list_writable;
 mod loss;
 mod read_context;
+mod read_contract;
 mod read_row;
 mod read_state;
 mod read_ticket;
 mod read_watch;
 mod release_control;
 mod rows;
+mod save_contract;
 mod set_state;
 mod start_watch;
 mod stop_watch;
@@ -29,13 +36,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{
-    CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, instant, tagged, text,
-};
+use super::{CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, tagged, text};
 use crate::{
     contract::path::{PathFault, Segments},
     plant::Principal,
-    wire::Value,
+    wire::{Value, instant},
+};
+
+// The same things, as the subcommands for people show them.
+pub(crate) use self::{
+    call_method::milliseconds,
+    check_peer::{breaking_shown, unchecked_words},
+    describe_peer::outline,
+    diff_peers::difference_shown,
+    list_peers::peer_detail,
+    loss::LossDetail,
+    read_ticket::judged,
 };
 
 /// Every tool there is, in the order clients see them.
@@ -61,6 +77,12 @@ pub fn all() -> Vec<Tool> {
         read_ticket::tool(),
         take_control::tool(),
         release_control::tool(),
+        check_peer::tool(),
+        diff_peers::tool(),
+        save_contract::tool(),
+        list_contracts::tool(),
+        read_contract::tool(),
+        delete_contract::tool(),
     ]
 }
 
@@ -182,6 +204,25 @@ fn named(name: &str) -> String {
     }
 }
 
+/// The first of many texts, each cut where it is no name any more, and how many are left out.
+fn few(texts: &[String]) -> Vec<String> {
+    let mut shown: Vec<String> = texts.iter().take(FEW).map(|text| named(text)).collect();
+    if texts.len() > FEW {
+        shown.push(format!("{} and {} more", text::ELLIPSIS, texts.len() - FEW));
+    }
+    shown
+}
+
+/// A number that stays the same as long as what was found does: a list that is made anew for every page is bound to it.
+fn unchanged(found: &impl std::fmt::Debug) -> u64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    format!("{found:?}").hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Texts of a list that stands beside a page.
+const FEW: usize = 50;
 /// The longest name that a result carries whole, in bytes.
 const LONGEST_NAME: usize = 1_024;
 /// The largest value, as JSON text, that a result carries whole.
