@@ -18,6 +18,11 @@ const LISTED: u64 = 500;
 const LEAD: Duration = Duration::from_secs(1);
 /// How often something is sent.
 const TICK: Duration = Duration::from_millis(5);
+/// How long a connection stays after its last word: one that closes with acknowledgements unread takes what the broker has
+/// not read yet with it.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long the last events may take to be judged.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The peer whose event is watched, and whom it is sent to.
 const SIREN: &str = "siren";
 const BRIDGE: &str = "bench-bridge";
@@ -25,13 +30,14 @@ const BRIDGE: &str = "bench-bridge";
 /// What came of it.
 #[derive(Debug)]
 pub(super) struct Watching {
-    traffic: Traffic,
+    traffic: Vec<Traffic>,
     floods: Vec<Flood>,
 }
 
 /// Calls of others, watched.
 #[derive(Clone, Copy, Debug)]
 struct Traffic {
+    broker: Kind,
     sent: Sent,
     frames: u64,
     pairs: u64,
@@ -72,13 +78,14 @@ impl Sent {
 }
 
 pub(super) fn measure(binary: &Path, plan: &Plan) -> Result<Watching, String> {
-    let traffic = traffic(binary, plan)?;
-    let floods = [Kind::Unbounded, Kind::Stock].into_iter().map(|kind| flood(binary, plan, kind));
-    Ok(Watching { traffic, floods: floods.collect::<Result<_, _>>()? })
+    let kinds = [Kind::Unbounded, Kind::Stock];
+    let traffic = kinds.into_iter().map(|kind| traffic(binary, plan, kind)).collect::<Result<_, _>>()?;
+    let floods = kinds.into_iter().map(|kind| flood(binary, plan, kind)).collect::<Result<_, _>>()?;
+    Ok(Watching { traffic, floods })
 }
 
-fn traffic(binary: &Path, plan: &Plan) -> Result<Traffic, String> {
-    let broker = Broker::start(Kind::Unbounded)?;
+fn traffic(binary: &Path, plan: &Plan, kind: Kind) -> Result<Traffic, String> {
+    let broker = Broker::start(kind)?;
     let mut bridge = Bridge::start_as(binary, broker.port, BRIDGE)?;
     bridge.tool("list_peers", "{}")?;
     let idle = bridge.resident();
@@ -90,13 +97,14 @@ fn traffic(binary: &Path, plan: &Plan) -> Result<Traffic, String> {
     let sent = talking.join().map_err(|_| "the talkers failed")??;
     let (counts, left) = (part(&answer, "counts")?, part(&answer, "not_shown")?);
     Ok(Traffic {
+        broker: kind,
         sent,
         frames: figure(counts, "frames")?,
         pairs: figure(counts, "pairs")?,
         unanswered: figure(counts, "unanswered")?,
         dropped: figure(left, "dropped")?,
         over_limit: figure(left, "over_limit")?,
-        listed: figure(part(&answer, "matched").map(|_| answer.as_str())?, "matched")?,
+        listed: figure(content(&answer)?, "matched")?,
         idle,
         peak: bridge.peak(),
     })
@@ -124,8 +132,8 @@ fn talk(port: u16, rate: u64, seconds: u64) -> Result<Sent, String> {
         put(connection.out(), number, false);
     }
     connection.flush()?;
-    // The broker reads to the end before it sees ours.
-    connection.subscribe("bench/fence").map(|()| sent).or(Ok(sent))
+    std::thread::sleep(LINGER);
+    Ok(sent)
 }
 
 fn put(out: &mut Outbox, number: u64, call: bool) {
@@ -185,9 +193,13 @@ fn flood(binary: &Path, plan: &Plan, kind: Kind) -> Result<Flood, String> {
     let (rate, seconds, port, fired) = (plan.events, plan.seconds, broker.port, siren.fired.clone());
     let firing = std::thread::spawn(move || wail(port, rate, seconds, &fired));
     let (mut shown, mut missed, mut reads, mut gapless) = (0, 0, 0, true);
+    let (mut judged, mut ended) = (0, None);
     let mut arguments = format!("{{\"watch\":\"{watch}\",\"limit\":500}}");
     loop {
         let over = firing.is_finished();
+        if over {
+            ended.get_or_insert_with(Instant::now);
+        }
         let answer = bridge.tool("read_watch", &arguments)?;
         let content = content(&answer)?;
         shown += content.matches("\"seq\":").count() as u64;
@@ -196,7 +208,10 @@ fn flood(binary: &Path, plan: &Plan, kind: Kind) -> Result<Flood, String> {
         gapless &= loss.contains("\"verdict\":\"gapless\"") || loss.contains("\"verdict\":\"first\"");
         reads += 1;
         arguments = format!("{{\"watch\":\"{watch}\",\"limit\":500,\"after\":\"{}\"}}", text(&answer, "cursor")?);
-        if over && figure(content, "more")? == 0 {
+        // Where the peer did not say in time how far it counted, the end is not judged yet: it is asked again.
+        judged = judged.max(figure(loss, "to").unwrap_or(0));
+        let known = judged == rate * seconds || ended.is_some_and(|ended: Instant| ended.elapsed() > PATIENCE);
+        if over && known && figure(content, "more")? == 0 {
             break;
         }
     }
@@ -209,7 +224,7 @@ fn wail(port: u16, rate: u64, seconds: u64, fired: &AtomicU64) -> Result<Sent, S
     let mut connection = Connection::open(port, "bench-siren-events")?;
     let _unheard = connection.unheard()?;
     let topic = format!("msgrpc/v2/evt/{BRIDGE}");
-    paced(rate, seconds, |total| {
+    let sent = paced(rate, seconds, |total| {
         for seq in fired.load(Ordering::SeqCst) + 1..=total {
             fired.store(seq, Ordering::SeqCst);
             let number = seq.to_string();
@@ -231,7 +246,9 @@ fn wail(port: u16, rate: u64, seconds: u64, fired: &AtomicU64) -> Result<Sent, S
             });
         }
         connection.flush()
-    })
+    })?;
+    std::thread::sleep(LINGER);
+    Ok(sent)
 }
 
 /// The peer that fires: what it is asked it answers on a thread of its own.
@@ -285,27 +302,28 @@ fn answer(request: &Arrived<'_>, out: &mut Outbox, fired: &AtomicU64) {
 impl Watching {
     /// What must be so on any machine, and at any rate.
     pub(super) fn judge(&self) -> Result<(), String> {
-        let Traffic { sent, frames, pairs, unanswered, dropped, listed, over_limit, .. } = self.traffic;
         let mut wrong = Vec::new();
         let mut must = |so: bool, what: String| {
             if !so {
                 wrong.push(what);
             }
         };
-        must(
-            frames + dropped == 2 * sent.number,
-            format!("{frames} heard and {dropped} dropped of {}", 2 * sent.number),
-        );
-        must(dropped == 0, format!("{dropped} frames were dropped"));
-        must(pairs == sent.number && unanswered == 0, format!("{pairs} of {} calls were paired", sent.number));
-        must(
-            listed + over_limit == frames && listed <= LISTED,
-            format!("{listed} listed, {over_limit} over the limit"),
-        );
+        for Traffic { broker, sent, frames, pairs, unanswered, dropped, listed, over_limit, .. } in &self.traffic {
+            let number = 2 * sent.number;
+            // What a stock broker does not deliver nobody can count but the broker.
+            let all = *broker == Kind::Unbounded;
+            must(frames + dropped <= number, format!("{frames} heard and {dropped} dropped of {number}"));
+            must(!all || frames + dropped == number, format!("only {frames} heard and {dropped} dropped of {number}"));
+            // What is dropped on a machine that is too slow is counted, and nothing is said about its pairs.
+            let all = all && *dropped == 0;
+            let paired = *pairs == sent.number && *unanswered == 0;
+            must(!all || paired, format!("{pairs} of {} calls were paired", sent.number));
+            must(listed + over_limit == *frames && *listed <= LISTED, format!("{listed} listed, {over_limit} not"));
+        }
         for flood in &self.floods {
             let (shown, missed, number) = (flood.shown, flood.missed, flood.sent.number);
             must(shown + missed == number, format!("{shown} events shown and {missed} missed of {number}"));
-            must(flood.gapless == (missed == 0), format!("{missed} events missed, and the verdict is the other one"));
+            must(!flood.gapless || missed == 0, format!("gapless was said, and {missed} events were missed"));
         }
         if wrong.is_empty() { Ok(()) } else { Err(format!("watching lost count: {}", wrong.join("; "))) }
     }
@@ -313,19 +331,15 @@ impl Watching {
 
 impl fmt::Display for Watching {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Traffic { sent, frames, pairs, dropped, listed, idle, peak, .. } = self.traffic;
-        writeln!(
-            out,
-            "| traffic of others, unbounded queue | sent | heard | paired | dropped | listed | memory before, peak |"
-        )?;
+        writeln!(out, "| traffic of others | sent | heard | paired | dropped here | listed | memory before, peak |")?;
         writeln!(out, "| --- | --- | --- | --- | --- | --- | --- |")?;
-        writeln!(
-            out,
-            "| {:.0} calls a second for {:.1} s | {} frames | {frames} | {pairs} | {dropped} | {listed} | {idle:.1}, {peak:.1} MiB |",
-            sent.rate(),
-            sent.took.as_secs_f64(),
-            2 * sent.number,
-        )?;
+        for Traffic { broker, sent, frames, pairs, dropped, listed, idle, peak, .. } in &self.traffic {
+            let (queue, rate, took, number) = (queue(*broker), sent.rate(), sent.took.as_secs_f64(), 2 * sent.number);
+            writeln!(
+                out,
+                "| {queue}, {rate:.0} calls a second for {took:.1} s | {number} frames | {frames} | {pairs} | {dropped} | {listed} | {idle:.1}, {peak:.1} MiB |"
+            )?;
+        }
         writeln!(out)?;
         writeln!(
             out,
@@ -333,7 +347,7 @@ impl fmt::Display for Watching {
         )?;
         writeln!(out, "| --- | --- | --- | --- | --- | --- |")?;
         for flood in &self.floods {
-            let queue = if flood.broker == Kind::Unbounded { "unbounded queue" } else { "stock broker" };
+            let queue = queue(flood.broker);
             let Flood { sent, shown, missed, reads, idle, peak, .. } = flood;
             let (rate, took, number) = (sent.rate(), sent.took.as_secs_f64(), sent.number);
             writeln!(
@@ -342,6 +356,14 @@ impl fmt::Display for Watching {
             )?;
         }
         Ok(())
+    }
+}
+
+const fn queue(broker: Kind) -> &'static str {
+    match broker {
+        Kind::Unbounded => "unbounded queue",
+        Kind::Stock => "stock broker",
+        Kind::Tuned => "tuned broker",
     }
 }
 
