@@ -50,6 +50,7 @@ fn peer(name: &str, contract: &Json, introspection: bool) -> (Link, Node) {
         types: contract.types.clone(),
         types_entry: contract.types_entry.clone(),
         introspection,
+        ..Serving::default()
     };
     let identity = Identity { name: named(name), serving, exposed: exposed.collect() };
     (ours, Node::start(identity, vec![theirs]).0)

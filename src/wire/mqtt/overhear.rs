@@ -188,7 +188,7 @@ mod tests {
         let hostile = vectors::hostile().into_iter().map(|vector| vector.request);
         for publish in recorded.chain(hostile) {
             let overheard = overhear(publish.clone(), &topics(), usize::MAX);
-            match (decode::decode(publish.clone(), &topics()), overheard.said) {
+            match (decode(publish.clone(), &topics()), overheard.said) {
                 (Ok(frame), Said::Message { source, message, read: true, .. }) => {
                     assert_eq!((frame.source, frame.message), (source, message));
                     assert_eq!(frame.target.as_str(), overheard.to);
