@@ -88,14 +88,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let checked = look(&context, async { Ok(plant.check_peer(&args.peer, contract, wait).await?) }).await?;
     let report = &checked.report;
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let (problems, page) = pager.indexed(unchanged(report), report.problems.iter().map(breaking_shown))?;
     let mut notes = report.notes.clone();
     notes.extend(checked.silent.map(|why| format!("{} could not be described: {why}", checked.peer)));

@@ -68,14 +68,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let wait = args.wait_seconds.duration();
     let compared = look(&context, async { Ok(plant.diff_peers(&args.left, &args.right, wait).await?) }).await?;
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let generation = unchanged(&compared.differences);
     let (differences, page) = pager.indexed(generation, compared.differences.iter().map(difference_shown))?;
     Ok(Answer {

@@ -57,14 +57,7 @@ pub(super) fn tool() -> Tool {
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
     let listing = look(&context, async { Ok(plant.list_contracts().await?) }).await?;
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let entries = listing.contracts.iter().map(|listed| (listed.name.as_str(), shown(listed)));
     let (contracts, page) = pager.keyed(entries)?;
     let junk: Vec<String> = listing.junk.iter().map(|junk| format!("{}: {}", junk.file, junk.why)).collect();

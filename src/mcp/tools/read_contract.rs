@@ -87,14 +87,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let mut shown: Vec<&Namespace> = contract.namespaces.iter().filter(|known| args.shows(&known.name)).collect();
     shown.sort_by(|a, b| a.name.cmp(&b.name));
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let (namespaces, page) =
         pager.keyed(shown.iter().map(|known| (known.name.as_str(), lines(known, &contract.types))))?;
     let types: Vec<String> = contract.types_entry.iter().map(|(name, _)| name.to_owned()).collect();
