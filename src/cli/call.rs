@@ -126,9 +126,9 @@ fn tell(errand: &Errand, called: Called, view: Option<later::View>) -> Result<()
     about.extend(told.notes.iter().cloned());
     if !errand.out.json {
         errand.out.note(&format!("{target}: {}", about.join(", ")));
-        return told.result.map_or(Ok(()), |result| errand.out.print(&text::pretty(&result)));
+        return told.result.map_or(Ok(()), |result| errand.out.say(&text::pretty(&result)));
     }
-    errand.out.print(&text::pretty(&answer(called, told)))
+    errand.out.say(&text::pretty(&answer(called, told)))
 }
 
 fn answer(called: Called, told: later::Told) -> Json {

@@ -38,9 +38,9 @@ pub(super) async fn run(errand: &Errand, args: CheckArgs) -> Result<(), Failure>
         return Err(PlantError::Undescribed { peer: checked.peer, why }.into());
     }
     if errand.out.json {
-        errand.out.print(&text::pretty(&answer(&checked, &file)))?;
+        errand.out.say(&text::pretty(&answer(&checked, &file)))?;
     } else {
-        errand.out.print(&written(&checked, &file))?;
+        errand.out.say(&written(&checked, &file))?;
     }
     if checked.report.breaking() > 0 { Err(Failure::Finding) } else { Ok(()) }
 }

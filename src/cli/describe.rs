@@ -37,9 +37,9 @@ pub(super) async fn run(errand: &Errand, args: DescribeArgs) -> Result<(), Failu
         if let (Some(wanted), Some(Json::Array(namespaces))) = (wanted, answer.get_mut("namespaces")) {
             namespaces.retain(|namespace| namespace.get("name").and_then(Json::as_str) == Some(wanted));
         }
-        return errand.out.print(&text::pretty(&answer));
+        return errand.out.say(&text::pretty(&answer));
     }
-    errand.out.print(&written(&tools::outline(&described, wanted), errand.out))
+    errand.out.say(&written(&tools::outline(&described, wanted), errand.out))
 }
 
 /// An outline as lines of text.

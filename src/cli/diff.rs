@@ -146,12 +146,12 @@ fn tell(out: Out, left: &Read, right: &Read, mut differences: Vec<Difference>) -
         let answer = json!({
             "left": left.name(), "right": right.name(), "same": same, "differences": shown, "notes": notes
         });
-        out.print(&text::pretty(&answer))?;
+        out.say(&text::pretty(&answer))?;
     } else {
         for note in &notes {
             out.note(note);
         }
-        out.print(&written(&left.name(), &right.name(), &differences))?;
+        out.say(&written(&left.name(), &right.name(), &differences))?;
     }
     if differences.is_empty() { Ok(()) } else { Err(Failure::Finding) }
 }

@@ -63,7 +63,13 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let broker = args.network.broker.clone().or(environment.broker).ok_or(StartError(NO_BROKER.into()))?;
     let read_only = read_only || environment.read_only;
-    let behaviour = Behaviour { role: "cli", read_only, account: environment.secrets.mqtt, contracts: None };
+    let behaviour = Behaviour {
+        broker_is_environments: args.network.broker.is_none(),
+        role: "cli",
+        read_only,
+        account: environment.secrets.mqtt,
+        contracts: None,
+    };
     let network = Network::new(&broker, args.network, behaviour)?;
     let (plant, node, running) = network.join();
     let (stop, out) = (CancellationToken::new(), Out::new(args.json));

@@ -56,7 +56,7 @@ impl Config {
         if args.demo {
             return Ok(Self::Demo(Box::new(args)));
         }
-        let Some(broker) = args.network.broker.take().or(environment.broker) else {
+        let Some(broker) = args.network.broker.clone().or(environment.broker) else {
             return Err(StartError(NOTHING_TO_SERVE.into()));
         };
         Ok(Self::Broker(Box::new(network(&broker, args, environment.secrets)?)))
@@ -64,8 +64,13 @@ impl Config {
 }
 
 fn network(broker: &str, args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
-    let behaviour =
-        Behaviour { role: "mcp", read_only: args.read_only, account: secrets.mqtt, contracts: args.contracts };
+    let behaviour = Behaviour {
+        broker_is_environments: args.network.broker.is_none(),
+        role: "mcp",
+        read_only: args.read_only,
+        account: secrets.mqtt,
+        contracts: args.contracts,
+    };
     Network::new(broker, args.network, behaviour)
 }
 

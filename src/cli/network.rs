@@ -65,6 +65,8 @@ pub(super) struct Network {
 /// What is not for the flags of the network to say.
 #[derive(Debug, Default)]
 pub(super) struct Behaviour {
+    /// Whether no flag named the broker.
+    pub(super) broker_is_environments: bool,
     /// What a made-up name begins with.
     pub(super) role: &'static str,
     /// Whether nothing may be changed.
@@ -81,7 +83,8 @@ impl Network {
         if behaviour.contracts.as_ref().is_some_and(|path| path.exists() && !path.is_dir()) {
             return Err(StartError("--contracts: a directory is needed, and it is a file".into()));
         }
-        let url = BrokerUrl::parse(broker).map_err(|error| StartError(format!("--broker: {error}")))?;
+        let named = if behaviour.broker_is_environments { "PLANTBRIDGE_BROKER" } else { "--broker" };
+        let url = BrokerUrl::parse(broker).map_err(|error| StartError(format!("{named}: {error}")))?;
         let made_up = || names::name(behaviour.role, Uuid::new_v4().as_u128());
         let name = args.name.unwrap_or_else(made_up);
         let name = PeerName::configured(&name).map_err(|error| StartError(format!("--name {name:?}: {error}")))?;

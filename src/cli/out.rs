@@ -37,7 +37,7 @@ impl Out {
     }
 
     /// Writes `text` and ends the line.
-    pub(super) fn print(self, text: &str) -> Result<(), Failure> {
+    pub(super) fn say(self, text: &str) -> Result<(), Failure> {
         let (shown, cut) = if self.terminal { text::cut(text, MOST_SHOWN) } else { (text, false) };
         let ending = if cut { text::ELLIPSIS } else { "" };
         write_out(&format!("{shown}{ending}\n"))?;

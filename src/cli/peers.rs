@@ -26,7 +26,7 @@ pub(super) async fn run(errand: &Errand) -> Result<(), Failure> {
         answer.insert("peers".into(), json!(names));
         answer.insert("details".into(), details.into());
         answer.extend((forgotten > 0).then(|| ("forgotten".into(), forgotten.into())));
-        return errand.out.print(&text::pretty(&answer));
+        return errand.out.say(&text::pretty(&answer));
     }
     if forgotten > 0 {
         errand.out.note(&format!("{forgotten} more were forgotten: too many are there"));
@@ -41,5 +41,5 @@ pub(super) async fn run(errand: &Errand) -> Result<(), Failure> {
     };
     let row = |detail: &Json| vec![cell(detail, "name"), links(detail), cell(detail, "shape")];
     let rows: Vec<Vec<String>> = details.iter().map(row).collect();
-    errand.out.print(&errand.out.table(&["NAME", "LINKS", "SHAPE"], &rows))
+    errand.out.say(&errand.out.table(&["NAME", "LINKS", "SHAPE"], &rows))
 }

@@ -404,6 +404,8 @@ async fn a_broker_that_is_not_there_is_told() {
     let told = ended(&mut plantbridge(&["peers"])).await;
     assert_eq!((told.code, told.out.as_str(), told.err.lines().count()), (2, "", 1), "{}", told.err);
     assert!(told.err.contains("--broker") && told.err.contains("PLANTBRIDGE_BROKER"), "{}", told.err);
+    let told = ended(plantbridge(&["peers"]).env("PLANTBRIDGE_BROKER", "http://x")).await;
+    assert!(told.code == 2 && told.err.starts_with("plantbridge: PLANTBRIDGE_BROKER: "), "{}", told.err);
     for flags in [
         &["--broker", "http://x"][..],
         &["--broker", "mqtt://h", "--name", "a/b"],
