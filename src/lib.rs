@@ -10,7 +10,7 @@
 //! | layer | what it is |
 //! | --- | --- |
 //! | [`wire`] | pure: frames, values (MessagePack, JSON), names, topics |
-//! | [`contract`] | pure: type language, validation, descriptions, shape hash, context |
+//! | [`contract`] | pure: type language, validation, descriptions, shape hash, context, compatibility |
 //! | [`link`] | tokio I/O, one task per transport, no RPC knowledge |
 //! | [`node`] | our peer: pure state machines, one driver, a clonable handle, serving |
 //! | [`plant`] | the verbs: plain async functions over the node, plain structs out |

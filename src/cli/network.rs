@@ -129,3 +129,23 @@ fn tls(files: &TlsFiles, is_tls: bool) -> Result<Option<Tls>, StartError> {
     }
     Tls::load(files).map(Some).map_err(StartError::new)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory of contracts that is a file is refused before anything is opened; one that is not there yet is not.
+    #[test]
+    fn the_directory_of_contracts_is_a_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let network = |contracts: PathBuf| {
+            let timeout = Duration::from_secs(1);
+            let behaviour = Behaviour { read_only: false, timeout, contracts: Some(contracts) };
+            Network::new("mqtt://localhost", Some("bridge"), "msgrpc/v2", None, TlsArgs::default(), behaviour)
+        };
+        assert!(network(file).unwrap_err().0.starts_with("--contracts: "));
+        assert!(network(folder.path().join("later")).is_ok());
+    }
+}

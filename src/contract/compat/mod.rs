@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 pub use difference::{Difference, differences};
 use namespace::{Comparison, Told};
-pub use report::{Breaking, CompatibilityVerdict, Report, Unchecked};
+pub use report::{Breaking, CompatibilityVerdict, Report, Unchecked, incompatible_version};
 
 use super::{Contract, Description, Namespace};
 

@@ -105,3 +105,19 @@ impl fmt::Display for Breaking {
         self.detail.as_ref().map_or(Ok(()), |detail| write!(out, " ({}: {detail})", self.pointer))
     }
 }
+
+/// What a server says to a caller who declares a version that it is not compatible with (semantics 5.4). `current` is the
+/// version served, if it has one. Nothing where nothing breaks it.
+pub fn incompatible_version(
+    namespace: &str,
+    declared: &str,
+    current: Option<&str>,
+    problems: &[Breaking],
+) -> Option<String> {
+    let current = current.unwrap_or("current");
+    let problems: Vec<String> =
+        problems.iter().map(|problem| format!("{} {}", problem.place, problem.reason)).collect();
+    let refusal =
+        || format!("{namespace}@{declared} is not compatible with {namespace}@{current}: {}", problems.join("; "));
+    (!problems.is_empty()).then(refusal)
+}

@@ -91,6 +91,28 @@ fn s053_every_recorded_comparison() {
     assert_eq!(unused, Vec::<&str>::new());
 }
 
+/// S-058: what a caller of another version is told, to the letter.
+#[test]
+fn s058_every_recorded_refusal_of_a_version() {
+    let file = vectors(include_str!("../../../tests/vectors/sem-compatibility.json"));
+    let cases = file["describeProblems"].as_array().unwrap();
+    assert_eq!(cases.len(), 3);
+    for case in cases {
+        let text = |json: &Json| json.as_str().unwrap().to_owned();
+        let problem = |problem: &Json| Breaking {
+            namespace: text(&case["namespace"]),
+            place: text(&problem["where"]),
+            reason: text(&problem["reason"]),
+            pointer: String::new(),
+            detail: None,
+        };
+        let problems: Vec<Breaking> = case["problems"].as_array().unwrap().iter().map(problem).collect();
+        let (namespace, version) = (text(&case["namespace"]), text(&case["version"]));
+        let told = incompatible_version(&namespace, &version, case["current"].as_str(), &problems);
+        assert_eq!(told.as_deref(), case["expect"].as_str());
+    }
+}
+
 /// S-054, S-055, S-056: every recorded check of a live peer. In the order recorded: what is missing, undescribed and
 /// checked is as recorded, and the problems are those that are there, where the reference reports its own omissions
 /// and overlooks a changed named type.
@@ -99,6 +121,8 @@ fn s055_every_recorded_check() {
     let file = vectors(include_str!("../../../tests/vectors/sem-conformance.json"));
     let described = vectors(include_str!("../../../tests/vectors/sem-describe.json"));
     let cases = file["check"].as_array().unwrap();
+    // That a peer is not there is told by the verb, as `unknown_peer`, before there is anything to compare.
+    assert_eq!(file["absent"]["code"], "ClassNotFound");
     let ours: [(&str, &[&str]); 6] = [
         ("same contract with semantics, effect, capabilities", &[]),
         ("same contract stripped of promises", &[]),
@@ -584,6 +608,7 @@ proptest! {
                 prop_assert_eq!(differences(&live, &live), Vec::new());
             }
         }
+        let _ = Contract::parse_to_serve(&left);
         let rebuilt = rebuild(&right).document;
         if let Ok(contract) = Contract::parse_to_serve(&rebuilt) {
             let live = Description::parse(&right).unwrap_or_default();
