@@ -43,7 +43,7 @@ pub(super) struct NetworkArgs {
     client_key: Option<PathBuf>,
 }
 
-#[cfg(feature = "demo")]
+#[cfg(any(test, feature = "demo"))]
 impl NetworkArgs {
     /// What they are when none is given.
     pub(super) fn defaults() -> Self {
@@ -141,9 +141,8 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "x").unwrap();
         let network = |contracts: PathBuf| {
-            let timeout = Duration::from_secs(1);
-            let behaviour = Behaviour { read_only: false, timeout, contracts: Some(contracts) };
-            Network::new("mqtt://localhost", Some("bridge"), "msgrpc/v2", None, TlsArgs::default(), behaviour)
+            let behaviour = Behaviour { contracts: Some(contracts), ..Behaviour::default() };
+            Network::new("mqtt://localhost", NetworkArgs::defaults(), behaviour)
         };
         assert!(network(file).unwrap_err().0.starts_with("--contracts: "));
         assert!(network(folder.path().join("later")).is_ok());
