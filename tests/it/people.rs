@@ -245,7 +245,7 @@ async fn s057_check_holds_a_peer_against_a_contract() {
     };
     let same = contract(|_| {});
     let told = check("bakery", &same, &[]).await;
-    let last = format!("bakery serves oven compatibly with {}", same.display());
+    let last = format!("bakery serves oven, faults compatibly with {}", same.display());
     assert_eq!((told.code, told.out.lines().last()), (0, Some(last.as_str())), "{}", told.err);
     // A caller that may send more than the oven takes is broken by it.
     let wider = contract(|document| {
