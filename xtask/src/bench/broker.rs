@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::placement::{Side, stand};
 use crate::command::find;
 
 /// How the broker is configured.
@@ -62,7 +63,10 @@ fn launch(port: u16, kind: Kind) -> Result<Child, String> {
     let program = find("mosquitto").ok_or("mosquitto is not installed: run `cargo xtask install`")?;
     let mut command = Command::new(program);
     command.args(["-c", "/dev/stdin"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut process = command.spawn().map_err(|error| format!("mosquitto: {error}"))?;
+    stand(Side::Plant);
+    let spawned = command.spawn();
+    stand(Side::Callers);
+    let mut process = spawned.map_err(|error| format!("mosquitto: {error}"))?;
     let tuned = if kind == Kind::Tuned { "set_tcp_nodelay true\n" } else { "" };
     let text = format!("listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nuser root\n{tuned}");
     let written = process.stdin.take().map(|mut input| input.write_all(text.as_bytes()));

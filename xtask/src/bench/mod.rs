@@ -6,9 +6,12 @@
 mod bridge;
 mod broker;
 mod floor;
+pub(crate) mod layout;
 mod library;
+mod looks;
 mod mqtt;
 mod peer;
+mod placement;
 mod report;
 mod stats;
 
@@ -20,8 +23,10 @@ use bridge::Bridge;
 use broker::{Broker, Kind};
 use floor::Floor;
 use library::Library;
+use looks::LOOKS;
 use peer::{DESCRIBED, Peers, UNDESCRIBED};
-use report::{Crowd, Memory, Report, Round};
+use placement::{Side, stand};
+use report::{Crowd, Memory, Report, Round, Spread};
 
 use crate::command::run as run_command;
 use crate::install::repository;
@@ -74,8 +79,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
             other => return Err(format!("bench knows --quick, --peers and --binary FILE, not {other}")),
         }
     }
-    let (built, library) = build(plan.rounds > 1)?;
-    let binary = binary.unwrap_or(built);
+    let release = plan.rounds > 1;
+    let binary = binary.map_or_else(|| build(release), Ok)?;
+    let library = library(release)?;
     let report = measure(&binary, &library, &plan)?;
     println!("{report}");
     Ok(())
@@ -89,8 +95,8 @@ fn serve() -> Result<(), String> {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map(drop).map_err(|error| error.to_string())
 }
 
-/// The bridge and the second floor.
-fn build(release: bool) -> Result<(PathBuf, PathBuf), String> {
+/// Builds the bridge.
+fn build(release: bool) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository()).args(["build", "--quiet", "--locked", "--bin", "plantbridge"]);
     // The development build is the one the tests have just used.
@@ -102,8 +108,7 @@ fn build(release: bool) -> Result<(PathBuf, PathBuf), String> {
     run_command(&mut cargo)?;
     let me = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
     let target = me.ancestors().nth(2).ok_or("this program is in no target folder")?;
-    let binary = target.join(if release { "release" } else { "debug" }).join("plantbridge");
-    Ok((binary, library(release)?))
+    Ok(target.join(if release { "release" } else { "debug" }).join("plantbridge"))
 }
 
 /// Builds `benches/link.rs` and says where it is: its name holds a hash that only cargo knows.
@@ -124,6 +129,7 @@ fn library(release: bool) -> Result<PathBuf, String> {
 }
 
 fn measure(binary: &Path, library: &Path, plan: &Plan) -> Result<Report, String> {
+    stand(Side::Callers);
     let tuned = rounds(binary, library, plan, Kind::Tuned)?;
     let stock = rounds(binary, library, plan, Kind::Stock)?;
     let broker = Broker::start(Kind::Stock)?;
@@ -154,12 +160,16 @@ fn rounds(binary: &Path, library: &Path, plan: &Plan, kind: Kind) -> Result<Vec<
 
 fn round(plan: &Plan, floor: &mut Floor, library: &mut Library, bridge: &mut Bridge) -> Result<Round, String> {
     let (mut bare, mut linked, mut described, mut undescribed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut looks: [Vec<Duration>; LOOKS.len()] = Default::default();
     let (mut bare_flight, mut link_flight, mut bridge_flight) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     for _ in 0..plan.blocks {
         floor.sequential(plan.calls, &mut bare)?;
         library.sequential(DESCRIBED, plan.calls, &mut linked)?;
         bridge.sequential(DESCRIBED, plan.calls, &mut described)?;
         bridge.sequential(UNDESCRIBED, plan.calls, &mut undescribed)?;
+        for (look, samples) in LOOKS.iter().zip(&mut looks) {
+            bridge.repeated(look.tool, &look.arguments(), plan.calls, samples)?;
+        }
     }
     for _ in 0..plan.blocks {
         bare_flight += floor.flight(plan.flight, IN_FLIGHT)?;
@@ -173,6 +183,7 @@ fn round(plan: &Plan, floor: &mut Floor, library: &mut Library, bridge: &mut Bri
         library: (&mut linked).into(),
         described: (&mut described).into(),
         undescribed: (&mut undescribed).into(),
+        looks: looks.each_mut().map(Spread::from),
         floor_rate: rate(bare_flight),
         library_rate: rate(link_flight),
         bridge_rate: rate(bridge_flight),
