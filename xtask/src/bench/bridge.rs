@@ -12,7 +12,8 @@ use super::PAYLOAD;
 #[derive(Debug)]
 pub(super) struct Bridge {
     process: Child,
-    to: ChildStdin,
+    /// Gone once the session is over.
+    to: Option<ChildStdin>,
     from: ChildStdout,
     /// Where one read goes.
     piece: Vec<u8>,
@@ -32,26 +33,21 @@ pub(super) struct Start {
 impl Bridge {
     /// Starts the binary on a broker, and asks it to begin a session.
     pub(super) fn start(binary: &Path, port: u16) -> Result<(Self, Start), String> {
-        Self::begin(binary, port, &[])
+        Self::start_as(&mut Command::new(binary), port, &[])
     }
 
-    /// The same under this name.
-    pub(super) fn start_as(binary: &Path, port: u16, name: &str) -> Result<Self, String> {
-        Self::begin(binary, port, &["--name", name]).map(|(bridge, _)| bridge)
-    }
-
-    fn begin(binary: &Path, port: u16, more: &[&str]) -> Result<(Self, Start), String> {
-        let mut command = Command::new(binary);
+    /// The same, where `command` is what runs the binary up to its arguments, and `more` are further arguments.
+    pub(super) fn start_as(command: &mut Command, port: u16, more: &[&str]) -> Result<(Self, Start), String> {
         command.args(["mcp", "--broker", &format!("mqtt://127.0.0.1:{port}")]).args(more);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let began = Instant::now();
-        let mut process = command.spawn().map_err(|error| format!("{}: {error}", binary.display()))?;
+        let mut process = command.spawn().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
         let pipes = process.stdin.take().zip(process.stdout.take());
         let (to, from) = pipes.ok_or("the bridge has no pipes")?;
         let watchdog = watch(process.id());
         let mut bridge = Self {
             process,
-            to,
+            to: Some(to),
             from,
             piece: vec![0; 64 * 1024],
             inbox: Vec::new(),
@@ -66,6 +62,13 @@ impl Bridge {
         }
         bridge.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")?;
         Ok((bridge, Start { first_answer }))
+    }
+
+    /// Ends the session as a client does, and waits for the process.
+    pub(super) fn end(mut self) -> Result<(), String> {
+        self.to = None;
+        let status = self.process.wait().map_err(|error| format!("the bridge: {error}"))?;
+        if status.success() { Ok(()) } else { Err(format!("the bridge ended with {status}")) }
     }
 
     /// How long ago it was started.
@@ -91,6 +94,22 @@ impl Bridge {
             let answer = self.line()?;
             samples.push(begun.elapsed());
             is_echo(&answer)?;
+        }
+        Ok(())
+    }
+
+    /// The same with any tool.
+    pub(super) fn repeated(
+        &mut self,
+        tool: &str,
+        arguments: &str,
+        times: usize,
+        samples: &mut Vec<Duration>,
+    ) -> Result<(), String> {
+        for _ in 0..times {
+            let begun = Instant::now();
+            self.tool(tool, arguments)?;
+            samples.push(begun.elapsed());
         }
         Ok(())
     }
@@ -148,7 +167,8 @@ impl Bridge {
         )
     }
 
-    fn request(&mut self, method: &str, params: &str) -> Result<String, String> {
+    /// Asks anything and gives the line that answers.
+    pub(super) fn request(&mut self, method: &str, params: &str) -> Result<String, String> {
         let id = self.id();
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n");
         self.write(&line)?;
@@ -161,7 +181,8 @@ impl Bridge {
     }
 
     fn write(&mut self, text: &str) -> Result<(), String> {
-        self.to.write_all(text.as_bytes()).map_err(|error| format!("write to the bridge: {error}"))
+        let to = self.to.as_mut().ok_or("the session is over")?;
+        to.write_all(text.as_bytes()).map_err(|error| format!("write to the bridge: {error}"))
     }
 
     fn line(&mut self) -> Result<String, String> {

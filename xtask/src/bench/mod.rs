@@ -6,9 +6,12 @@
 mod bridge;
 mod broker;
 mod floor;
+pub(crate) mod layout;
 mod library;
+mod looks;
 mod mqtt;
 mod peer;
+mod placement;
 mod report;
 mod stats;
 mod watching;
@@ -21,8 +24,10 @@ use bridge::Bridge;
 use broker::{Broker, Kind};
 use floor::Floor;
 use library::Library;
+use looks::LOOKS;
 use peer::{DESCRIBED, Peers, UNDESCRIBED};
-use report::{Crowd, Memory, Report, Round};
+use placement::{Side, on};
+use report::{Crowd, Memory, Report, Round, Spread};
 
 use crate::command::run as run_command;
 use crate::install::repository;
@@ -114,7 +119,7 @@ fn serve() -> Result<(), String> {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map(drop).map_err(|error| error.to_string())
 }
 
-/// The bridge.
+/// Builds the bridge.
 fn build(release: bool) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository()).args(["build", "--quiet", "--locked", "--bin", "plantbridge"]);
@@ -162,10 +167,16 @@ fn measure(binary: &Path, library: &Path, plan: &Plan) -> Result<Report, String>
 }
 
 fn rounds(binary: &Path, library: &Path, plan: &Plan, kind: Kind) -> Result<Vec<Round>, String> {
-    let broker = Broker::start(kind)?;
-    let _peers = Peers::join(broker.port, 0)?;
-    let mut callers =
-        (Floor::join(broker.port)?, Library::join(library, broker.port)?, Bridge::start(binary, broker.port)?.0);
+    let plant = || {
+        let broker = Broker::start(kind)?;
+        Peers::join(broker.port, 0).map(|peers| (broker, peers))
+    };
+    let (broker, _peers) = on(Side::Plant, plant)?;
+    on(Side::Callers, || callers(binary, library, plan, broker.port))
+}
+
+fn callers(binary: &Path, library: &Path, plan: &Plan, port: u16) -> Result<Vec<Round>, String> {
+    let mut callers = (Floor::join(port)?, Library::join(library, port)?, Bridge::start(binary, port)?.0);
     let (floor, library, bridge) = (&mut callers.0, &mut callers.1, &mut callers.2);
     // Caches fill, and the peers are described or found not to be.
     for peer in [DESCRIBED, UNDESCRIBED] {
@@ -178,12 +189,16 @@ fn rounds(binary: &Path, library: &Path, plan: &Plan, kind: Kind) -> Result<Vec<
 
 fn round(plan: &Plan, floor: &mut Floor, library: &mut Library, bridge: &mut Bridge) -> Result<Round, String> {
     let (mut bare, mut linked, mut described, mut undescribed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut looks: [Vec<Duration>; LOOKS.len()] = Default::default();
     let (mut bare_flight, mut link_flight, mut bridge_flight) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     for _ in 0..plan.blocks {
         floor.sequential(plan.calls, &mut bare)?;
         library.sequential(DESCRIBED, plan.calls, &mut linked)?;
         bridge.sequential(DESCRIBED, plan.calls, &mut described)?;
         bridge.sequential(UNDESCRIBED, plan.calls, &mut undescribed)?;
+        for (look, samples) in LOOKS.iter().zip(&mut looks) {
+            bridge.repeated(look.tool, &look.arguments(), plan.calls, samples)?;
+        }
     }
     for _ in 0..plan.blocks {
         bare_flight += floor.flight(plan.flight, IN_FLIGHT)?;
@@ -197,6 +212,7 @@ fn round(plan: &Plan, floor: &mut Floor, library: &mut Library, bridge: &mut Bri
         library: (&mut linked).into(),
         described: (&mut described).into(),
         undescribed: (&mut undescribed).into(),
+        looks: looks.each_mut().map(Spread::from),
         floor_rate: rate(bare_flight),
         library_rate: rate(link_flight),
         bridge_rate: rate(bridge_flight),

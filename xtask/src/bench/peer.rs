@@ -2,6 +2,7 @@
 
 use std::thread::JoinHandle;
 
+use super::looks;
 use super::mqtt::{Arrived, Closer, Connection, Outbox, Publish};
 
 /// The peer that describes itself, so that each call is checked against its description.
@@ -56,7 +57,10 @@ fn answer(request: &Arrived<'_>, out: &mut Outbox) {
         // A list of one, in MessagePack: without its first byte it is the one.
         b"echo" => (b"result", b"application/msgpack", request.payload.get(1..).unwrap_or_default()),
         b"describe" if name == DESCRIBED.as_bytes() => (b"result", b"application/json", DESCRIPTION.as_bytes()),
-        _ => (b"error", b"application/json", REFUSAL.as_bytes()),
+        method => match looks::answer(method).filter(|_| name == DESCRIBED.as_bytes()) {
+            Some(answer) => (b"result", b"application/json", answer),
+            None => (b"error", b"application/json", REFUSAL.as_bytes()),
+        },
     };
     let user: [(&[u8], &[u8]); 3] = [(b"mr-v", b"3"), (b"mr-src", name), (b"mr-kind", kind)];
     out.publish(&Publish {
@@ -67,10 +71,15 @@ fn answer(request: &Arrived<'_>, out: &mut Outbox) {
         payload,
         ..Publish::default()
     });
+    if kind == b"result" && request.property(b"mr-method") == b"on" {
+        looks::snapshot(request, name, out);
+    }
 }
 
 const DESCRIPTION: &str = r#"{"name":"echo","validating":true,"namespaces":[{"name":"bench","className":"Bench",
 "created":false,"emitter":false,"methods":[{"name":"echo","params":[{"kind":"string"}],"paramNames":["text"],
-"returns":{"kind":"string"},"semantics":"query","effect":"observe"}],"events":[]}],"types":{}}"#;
+"returns":{"kind":"string"},"semantics":"query","effect":"observe"},
+{"name":"getOne","semantics":"query","effect":"observe"},{"name":"writable","semantics":"query","effect":"observe"}],
+"component":{"props":{"kind":"any"},"state":{"kind":"any"}},"events":[]}],"types":{}}"#;
 
 const REFUSAL: &str = r#"{"name":"ClassNotFound","message":"there is no namespace msgrpc"}"#;

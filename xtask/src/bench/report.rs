@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::IN_FLIGHT;
+use super::looks::LOOKS;
 use super::stats::{list, median, micros, percentile};
 
 /// The middle and the far end of some samples, in microseconds.
@@ -26,6 +27,7 @@ pub(super) struct Round {
     pub(super) library: Spread,
     pub(super) described: Spread,
     pub(super) undescribed: Spread,
+    pub(super) looks: [Spread; LOOKS.len()],
     pub(super) floor_rate: f64,
     pub(super) library_rate: f64,
     pub(super) bridge_rate: f64,
@@ -82,6 +84,7 @@ impl fmt::Display for Report {
             throughput(out, broker, rounds)?;
         }
         writeln!(out)?;
+        self.looks(out)?;
         writeln!(out, "| one call at a time, p99 | bare floor | library floor | bridge |")?;
         writeln!(out, "| --- | --- | --- | --- |")?;
         for (broker, rounds) in self.brokers() {
@@ -98,6 +101,27 @@ impl fmt::Display for Report {
 impl Report {
     fn brokers(&self) -> [(&'static str, &[Round]); 2] {
         [("tuned", &self.tuned), ("stock", &self.stock)]
+    }
+
+    fn looks(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "| one look at a time, p50 | round trips it waits for | library floor of one | bridge | over library, of one | each round |"
+        )?;
+        writeln!(out, "| --- | --- | --- | --- | --- | --- |")?;
+        for (broker, rounds) in self.brokers() {
+            for (at, look) in LOOKS.iter().enumerate() {
+                let took = |round: &Round| round.looks.get(at).map_or(f64::NAN, |look| look.median);
+                let over: Vec<f64> = rounds.iter().map(|round| took(round) / round.library.median).collect();
+                let (floor, bridge) = (middle(rounds, |round| round.library.median), middle(rounds, took));
+                let (tool, waits_for, over, all) = (look.tool, look.waits_for, median(&over), list(&over, 2));
+                writeln!(
+                    out,
+                    "| {broker} broker, `{tool}` | {waits_for} | {floor:.0} µs | {bridge:.0} µs | **{over:.2}** | {all} |"
+                )?;
+            }
+        }
+        writeln!(out)
     }
 
     fn others(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

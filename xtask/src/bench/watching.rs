@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -86,7 +87,7 @@ pub(super) fn measure(binary: &Path, plan: &Plan) -> Result<Watching, String> {
 
 fn traffic(binary: &Path, plan: &Plan, kind: Kind) -> Result<Traffic, String> {
     let broker = Broker::start(kind)?;
-    let mut bridge = Bridge::start_as(binary, broker.port, BRIDGE)?;
+    let mut bridge = Bridge::start_as(&mut Command::new(binary), broker.port, &["--name", BRIDGE])?.0;
     bridge.tool("list_peers", "{}")?;
     let idle = bridge.resident();
     let (rate, seconds, port) = (plan.pairs, plan.seconds, broker.port);
@@ -184,7 +185,7 @@ fn paced(rate: u64, seconds: u64, mut step: impl FnMut(u64) -> Result<(), String
 fn flood(binary: &Path, plan: &Plan, kind: Kind) -> Result<Flood, String> {
     let broker = Broker::start(kind)?;
     let siren = Siren::join(broker.port)?;
-    let mut bridge = Bridge::start_as(binary, broker.port, BRIDGE)?;
+    let mut bridge = Bridge::start_as(&mut Command::new(binary), broker.port, &["--name", BRIDGE])?.0;
     bridge.tool("list_peers", "{}")?;
     let idle = bridge.resident();
     let watch = format!("{{\"peer\":\"{SIREN}\",\"namespace\":\"siren\",\"event\":\"wail\"}}");
