@@ -1,7 +1,8 @@
 //! Contracts, pure: what a namespace declares ([`document`]), the type language ([`node`]) and its checks
 //! ([`validate`], [`pattern`]), what a peer says about itself ([`description`]) and what we say about ourselves
 //! ([`surface`], [`shape`]), how a method reads as one line ([`signature`]), how a state path is walked ([`path`]), how a
-//! collection is read ([`data`]) and what names one state of a row ([`stamp`]).
+//! collection is read ([`data`]), what names one state of a row ([`stamp`]), and values to stand in for real ones
+//! ([`samples`]).
 //!
 //! Nothing here reads a clock, performs I/O or draws randomness. Everything read here may come from a hostile peer: what
 //! passes a bound is left out and reported, and nothing panics.
@@ -16,6 +17,7 @@ mod parse;
 pub mod path;
 pub mod pattern;
 pub mod rebuild;
+pub mod samples;
 pub mod shape;
 pub mod signature;
 pub mod stamp;
