@@ -1,6 +1,6 @@
 //! The type language: one [`TypeNode`] per `kind`, and the named types they refer to (semantics 3).
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use super::Pattern;
 
@@ -156,7 +156,8 @@ pub enum Literal {
 /// Named types. A name finds what was declared under it and nothing else (S-037).
 #[derive(Clone, Debug, Default)]
 pub struct Types {
-    named: HashMap<String, TypeNode>,
+    /// Shared until somebody adds to it: many may hold the types of one contract.
+    named: Arc<HashMap<String, TypeNode>>,
 }
 
 impl Types {
@@ -167,7 +168,7 @@ impl Types {
 
     /// Declares a type; a later declaration replaces the earlier one.
     pub fn insert(&mut self, name: impl Into<String>, node: TypeNode) {
-        self.named.insert(name.into(), node);
+        Arc::make_mut(&mut self.named).insert(name.into(), node);
     }
 
     /// How many types are declared.

@@ -28,6 +28,17 @@ use crate::wire::{Frame, PeerName};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(pub u8);
 
+impl LinkId {
+    /// The link that leads to peers of this very process and to nobody else. It is up whatever becomes of a network, so
+    /// that it being up says nothing of one.
+    pub const INSIDE: Self = Self(u8::MAX);
+
+    /// Whether it leads to peers of this very process only.
+    pub fn is_inside(self) -> bool {
+        self == Self::INSIDE
+    }
+}
+
 /// One connection to a network, kept up for as long as this value lives.
 #[derive(Debug)]
 pub struct Link {
@@ -59,6 +70,8 @@ pub enum Outbound {
     },
     /// Leave: announce the departure, flush, disconnect. [`LinkEvent::Closed`] follows, and then nothing.
     Leave,
+    /// Leave without a word, because somebody else goes by our name: what is announced under it is theirs.
+    Yield,
 }
 
 /// Decides, once and for all, whether a frame left or was withdrawn: whoever takes it first wins. The link takes it to

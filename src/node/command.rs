@@ -11,7 +11,7 @@ use super::{
     CallError, Commit, Failure, Heard, TicketLog,
     state::{Answered, Call, CallId, RunId, Stream, SubscriptionId},
 };
-use crate::wire::{Correlation, Value};
+use crate::wire::{Correlation, PeerName, Value};
 
 /// What the handle asks for.
 #[derive(Debug)]
@@ -47,6 +47,10 @@ pub(super) enum Command {
         run: RunId,
         value: Option<Value>,
     },
+    /// This run never answers.
+    Unanswered(RunId),
+    /// The host of this peer says that another one left.
+    Departed(PeerName),
 }
 
 /// Where the answer of a call goes, and with the receipt of a deferred method what becomes of its ticket.
@@ -58,4 +62,5 @@ pub(super) enum Release {
     Abandon(CallId),
     Unsubscribe(SubscriptionId),
     Leave,
+    Yield,
 }

@@ -44,7 +44,8 @@ impl Running {
     }
 }
 
-pub(super) fn start(identity: Identity, links: Vec<Link>) -> (Node, Running) {
+/// `hosted`: whoever starts it knows who is on the network, and says who left.
+pub(super) fn start(identity: Identity, links: Vec<Link>, hosted: bool) -> (Node, Running) {
     let (commands, commands_rx) = mpsc::channel(COMMAND_QUEUE);
     let (releases, releases_rx) = mpsc::unbounded_channel();
     let (network_tx, network) = watch::channel(Arc::default());
@@ -53,6 +54,9 @@ pub(super) fn start(identity: Identity, links: Vec<Link>) -> (Node, Running) {
     let node = Node { shared: Arc::new(shared) };
     let epoch = Uuid::new_v4().simple().to_string();
     let mut state = NodeState::new(name, links.iter().map(|link| link.id), epoch, Uuid::new_v4().into_bytes());
+    if hosted {
+        state.be_hosted();
+    }
     let mut services = HashMap::new();
     state.serve(identity.serving);
     for (exposed, service) in identity.exposed {
@@ -239,6 +243,8 @@ impl Driver {
                 let _ = answer.send(deferred);
             }
             Command::Progress { run, value } => self.state.progress(run, value),
+            Command::Unanswered(run) => self.state.leave_unanswered(run, now),
+            Command::Departed(peer) => self.state.departed(&peer),
         }
     }
 
@@ -249,16 +255,17 @@ impl Driver {
                 self.listeners.remove(&id);
                 self.state.unsubscribe(id, fresh(), now);
             }
-            Release::Leave => self.leave(now),
+            Release::Leave => self.leave(now, || Outbound::Leave),
+            Release::Yield => self.leave(now, || Outbound::Yield),
         }
     }
 
-    fn leave(&mut self, now: Now) {
+    fn leave(&mut self, now: Now, said: fn() -> Outbound) {
         self.leaving = true;
         self.state.close(now);
         self.drain();
         // A link whose queue is full is not coming back to read it: it is dropped, which ends it.
-        self.links.retain(|(_, link)| link.outbound.try_send(Outbound::Leave).is_ok());
+        self.links.retain(|(_, link)| link.outbound.try_send(said()).is_ok());
     }
 
     fn drain(&mut self) {

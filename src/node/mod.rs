@@ -84,14 +84,14 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether any link is up.
+    /// Whether any link to a network is up; the one inside this process is none.
     pub fn is_up(&self) -> bool {
-        self.links.iter().any(|(_, link)| link.down.is_none())
+        self.links.iter().any(|(id, link)| !id.is_inside() && link.down.is_none())
     }
 
-    /// Whether every link that is up has completed its first sweep of presence, and one is up.
+    /// Whether every link to a network that is up has completed its first sweep of presence, and one is up.
     pub fn is_settled(&self) -> bool {
-        self.is_up() && self.links.iter().all(|(_, link)| link.down.is_some() || link.settled)
+        self.is_up() && self.links.iter().all(|(id, link)| id.is_inside() || link.down.is_some() || link.settled)
     }
 }
 
@@ -189,7 +189,12 @@ const LISTENER_QUEUE: usize = 1024;
 impl Node {
     /// Starts the driver over these links. The second value ends when the node has left.
     pub fn start(identity: Identity, links: Vec<Link>) -> (Self, Running) {
-        driver::start(identity, links)
+        driver::start(identity, links, false)
+    }
+
+    /// Starts one that keeps no roster: a peer beside another one of this process, which says who left ([`Node::departed`]).
+    pub fn start_hosted(identity: Identity, links: Vec<Link>) -> (Self, Running) {
+        driver::start(identity, links, true)
     }
 
     /// Our own name.
@@ -253,6 +258,17 @@ impl Node {
     /// [`Running`] for the end of it.
     pub fn leave(&self) {
         let _ = self.shared.releases.send(Release::Leave);
+    }
+
+    /// Leaves the network without a word, because somebody else goes by our name there.
+    pub fn yield_name(&self) {
+        let _ = self.shared.releases.send(Release::Yield);
+    }
+
+    /// Another peer left the network: what it held here ends. For a peer that keeps no roster of its own.
+    pub async fn departed(&self, peer: PeerName) {
+        // A driver that is gone holds nothing for anybody.
+        let _ = self.shared.commands.send(Command::Departed(peer)).await;
     }
 
     fn next_id(&self) -> u64 {

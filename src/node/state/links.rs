@@ -69,16 +69,19 @@ impl Links {
         self.links.get(&link).is_some_and(|state| state.down.is_none())
     }
 
+    /// Whether a link to a network is up.
     pub(super) fn any_up(&self) -> bool {
-        self.links.values().any(|state| state.down.is_none())
+        self.links.iter().any(|(id, state)| !id.is_inside() && state.down.is_none())
     }
 
-    /// The link to use for a peer: the first up one it was seen on; for a peer never seen, the first that is up.
+    /// The link to use for a peer: the first up one it was seen on, and the one inside this process before all others; for
+    /// a peer never seen, the first to a network that is up.
     pub(super) fn route(&self, seen: Option<&Seen>) -> Option<LinkId> {
         let up = |id: &LinkId| self.links.get(id).is_some_and(|state| state.down.is_none());
         match seen {
+            Some(seen) if seen.links.contains(&LinkId::INSIDE) && up(&LinkId::INSIDE) => Some(LinkId::INSIDE),
             Some(seen) => seen.links.iter().copied().find(up),
-            None => self.links.keys().copied().find(up),
+            None => self.links.keys().copied().filter(|id| !id.is_inside()).find(up),
         }
     }
 }

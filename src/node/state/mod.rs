@@ -191,6 +191,8 @@ pub struct NodeState {
     me: PeerName,
     links: Links,
     roster: Roster,
+    /// Whether a host knows who is there and says who left: then no roster is kept here.
+    hosted: bool,
     /// Who was there before a link was lost and has not been seen on it since it is back.
     awaited: BTreeSet<(LinkId, PeerName)>,
     calls: Calls,
@@ -216,6 +218,7 @@ impl NodeState {
             me,
             links: Links::new(links),
             roster: Roster::default(),
+            hosted: false,
             awaited: BTreeSet::new(),
             calls: Calls::default(),
             tickets: Tickets::default(),
@@ -269,6 +272,17 @@ impl NodeState {
     pub fn handle_ran(&mut self, run: RunId, result: Result<Option<Value>, Failure>, now: Now) {
         self.server.publish_commits(&mut self.out);
         self.server.ran(run, result, now, &mut self.out);
+    }
+
+    /// A method that [`NodeEvent::Run`] asked for never answers: its caller is left to its own patience. Nobody else is: the
+    /// next command of the namespace may start (S-122). Nothing is heard of the run any more.
+    pub fn leave_unanswered(&mut self, run: RunId, now: Now) {
+        self.server.leave_unanswered(run, now, &mut self.out);
+    }
+
+    /// Whoever hosts this peer says that another one left the network.
+    pub fn departed(&mut self, peer: &PeerName) {
+        self.peer_gone(peer);
     }
 
     /// A method that [`NodeEvent::Run`] asked for answers later: its caller gets the receipt, which is good for `life` from
@@ -332,6 +346,11 @@ impl NodeState {
     pub fn withdraw(&mut self, namespace: &str) {
         self.server.withdraw(namespace, &mut self.out);
         self.announce();
+    }
+
+    /// No roster is kept from now on: whoever hosts this peer has one, and says who left. To be said before the links are.
+    pub fn be_hosted(&mut self) {
+        self.hosted = true;
     }
 
     /// Sets what our description says of us as a whole.

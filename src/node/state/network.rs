@@ -69,7 +69,7 @@ impl NodeState {
     }
 
     pub(super) fn peer_online(&mut self, link: LinkId, peer: &PeerName, shape: Option<String>, now: Now) {
-        if *peer == self.me {
+        if *peer == self.me || self.hosted {
             return;
         }
         let (change, rerouted) = self.roster.online(peer.clone(), link, shape, now.unix_ms);
@@ -98,7 +98,7 @@ impl NodeState {
     }
 
     /// A peer is gone from every link: what it held for us and we for it ends.
-    fn peer_gone(&mut self, peer: &PeerName) {
+    pub(super) fn peer_gone(&mut self, peer: &PeerName) {
         for (call, update) in self.tickets.peer_gone(peer) {
             self.out.event(NodeEvent::Ticket(call, update));
         }

@@ -53,6 +53,14 @@ impl Repeats {
         }
     }
 
+    /// It will never be answered: a repeat is dropped as while it runs, for as long as an answer would be remembered.
+    pub(super) fn unanswered(&mut self, source: &PeerName, correlation: &Correlation, command: Option<Command>) {
+        self.attempts.leave((source.clone(), correlation.clone()));
+        if let Some(command) = command {
+            self.commands.leave(command);
+        }
+    }
+
     /// It is not answered after all: somebody else's attempt at the same command answers.
     pub(super) fn forget(&mut self, source: &PeerName, correlation: &Correlation) {
         self.attempts.known.remove(&(source.clone(), correlation.clone()));
@@ -101,25 +109,32 @@ impl<K: Clone + Eq + std::hash::Hash> Memory<K> {
     fn end(&mut self, key: K, route: ReplyRoute, answer: Answer) {
         let weight = weigh(&answer);
         self.known.insert(key.clone(), Some((route, answer)));
-        self.order.push_back(key.clone());
         if weight > LARGE {
-            self.large.push_back((key, weight));
+            self.large.push_back((key.clone(), weight));
             self.weight += weight;
         }
-        if self.order.len() > REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
-            if let Some((_, weight)) = self.large.pop_front_if(|(key, _)| *key == oldest) {
-                self.weight -= weight;
-            }
-        }
+        self.leave(key);
         while self.weight > MAX_WEIGHT
             && let Some((key, weight)) = self.large.pop_front()
         {
             self.weight -= weight;
             if let Some(Some((_, answer))) = self.known.get_mut(&key) {
                 lighten(answer);
+            }
+        }
+    }
+}
+
+impl<K: Clone + Eq + std::hash::Hash> Memory<K> {
+    /// What is known of it stays as it is, until it is the oldest of too many.
+    fn leave(&mut self, key: K) {
+        self.order.push_back(key);
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+            if let Some((_, weight)) = self.large.pop_front_if(|(key, _)| *key == oldest) {
+                self.weight -= weight;
             }
         }
     }

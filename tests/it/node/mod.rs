@@ -181,7 +181,7 @@ impl Ends {
             match self.said.recv().await.expect("the node let go of its link") {
                 Outbound::Frame { id, frame, claim } => return (id, frame, claim),
                 Outbound::Announce { .. } => {}
-                Outbound::Leave => panic!("it leaves"),
+                Outbound::Leave | Outbound::Yield => panic!("it leaves"),
             }
         }
     }

@@ -18,7 +18,7 @@ use tokio::select;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::ledger::{Ledger, WINDOW};
+use super::ledger::Ledger;
 use super::trouble::{self, Stage, down};
 use super::{Config, Tls, options, socket};
 use crate::link::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
@@ -61,7 +61,7 @@ pub(super) enum End {
 pub(super) async fn serve(seat: &mut Seat, tls: Option<&Tls>) -> End {
     let (parted, mut back) = mpsc::channel(1);
     let options = options::options(&seat.config, tls, parted);
-    let (client, mut network) = AsyncClient::builder(options).capacity(WINDOW + SPARE).build();
+    let (client, mut network) = AsyncClient::builder(options).capacity(usize::from(seat.config.window) + SPARE).build();
     let end = Connection::new(seat, client).run(&mut network).await;
     drop(network);
     if let (End::Left, Ok(stream)) = (&end, back.try_recv()) {
@@ -100,12 +100,12 @@ enum Phase {
 
 impl<'a> Connection<'a> {
     fn new(seat: &'a mut Seat, client: AsyncClient) -> Self {
-        let limit = seat.config.max_packet as usize;
+        let (limit, window) = (seat.config.max_packet as usize, seat.config.window);
         Self {
             seat,
             client,
             phase: Phase::Connecting,
-            ledger: Ledger::new(),
+            ledger: Ledger::new(window),
             limit,
             held: Vec::new(),
             held_bytes: 0,

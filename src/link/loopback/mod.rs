@@ -1,11 +1,14 @@
 //! Two peers of one process, joined in memory: the same [`Link`] without a network between.
 //!
 //! One task carries both directions, so that what either side sees has one order, and nothing follows a departure. A side
-//! that leaves or is dropped goes offline at the other.
+//! that leaves or is dropped goes offline at the other. [`board`] joins one peer with many in the same way.
+
+mod board;
 
 use tokio::select;
 use tokio::sync::mpsc;
 
+pub use self::board::{Board, board};
 use super::{Link, LinkEvent, LinkId, Outbound, Rejection};
 use crate::wire::frame::{Message, ReplyRoute};
 use crate::wire::{Frame, PeerName};
@@ -86,7 +89,7 @@ impl Side {
             Said::Command(Outbound::Announce { shape }) => {
                 other.tell(LinkEvent::Online { peer: self.name.clone(), shape }).await;
             }
-            Said::Command(Outbound::Leave) | Said::Left | Said::Gone => {
+            Said::Command(Outbound::Leave | Outbound::Yield) | Said::Left | Said::Gone => {
                 other.tell(LinkEvent::Offline(self.name.clone())).await;
                 self.tell(LinkEvent::Closed).await;
                 self.events = None;
