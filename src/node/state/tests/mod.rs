@@ -2,6 +2,7 @@
 
 mod bench;
 mod deferred;
+mod hosted;
 mod hostile;
 mod links;
 mod listening;
