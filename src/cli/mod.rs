@@ -5,7 +5,6 @@ mod args;
 mod demo;
 mod log;
 mod mcp;
-mod names;
 mod network;
 mod secrets;
 mod stop;

@@ -4,10 +4,11 @@ use std::{path::PathBuf, time::Duration};
 
 use uuid::Uuid;
 
-use super::{StartError, names};
+use super::StartError;
 use crate::{
+    fake::{Stage, names},
     link::{
-        LinkId,
+        LinkId, loopback,
         mqtt::{self, BrokerUrl, Credentials, Tls, TlsFiles},
     },
     node::{Identity, Node, Running, Serving},
@@ -22,6 +23,7 @@ pub(super) struct Network {
     link: mqtt::Config,
     settings: Settings,
     broker: String,
+    prefix: Prefix,
 }
 
 /// The files TLS is made of.
@@ -64,7 +66,7 @@ impl Network {
             call_timeout: behaviour.timeout,
             link_names: vec!["mqtt".into()],
         };
-        Ok(Self { name, link, settings, broker })
+        Ok(Self { name, link, settings, broker, prefix })
     }
 
     /// The broker, as messages name it.
@@ -75,9 +77,11 @@ impl Network {
     /// Joins in the background: the link keeps trying for as long as the process runs.
     pub(super) fn join(self) -> (Plant, Node, Running) {
         let serving = Serving { introspection: true, ..Serving::default() };
+        let (inside, board) = loopback::board(self.name.clone());
+        let stage = Stage { board, link: self.link.clone(), prefix: self.prefix };
         let identity = Identity { name: self.name, serving, exposed: Vec::new() };
-        let (node, running) = Node::start(identity, vec![mqtt::start(self.link, LinkId(0))]);
-        (Plant::new(node.clone(), self.settings), node, running)
+        let (node, running) = Node::start(identity, vec![mqtt::start(self.link, LinkId(0)), inside]);
+        (Plant::with_fakes(node.clone(), self.settings, None, Some(stage)), node, running)
     }
 }
 

@@ -69,7 +69,8 @@ impl<'t> Sampler<'t> {
     }
 
     fn text(&mut self, min: Option<u64>, max: Option<u64>) -> Value {
-        let length = |bound: Option<u64>, none: usize| bound.map_or(none, |units| usize::try_from(units).unwrap_or(none));
+        let length =
+            |bound: Option<u64>, none: usize| bound.map_or(none, |units| usize::try_from(units).unwrap_or(none));
         let padding = length(min, 0).saturating_sub(TEXT.len()).min(self.left);
         self.left -= padding;
         let mut text = format!("{TEXT}{}", "x".repeat(padding));
@@ -151,7 +152,10 @@ mod tests {
         }
         let known: Vec<String> = DEVIATIONS.iter().map(|(row, _)| sorted(row)).collect();
         assert_eq!(deviating.iter().map(|row| sorted(row)).collect::<Vec<_>>(), known);
-        assert_eq!(sample(Some(&node_of(&json!({"kind": "number", "max": -0.5, "integer": true}))), &types, 0), 0.into());
+        assert_eq!(
+            sample(Some(&node_of(&json!({"kind": "number", "max": -0.5, "integer": true}))), &types, 0),
+            0.into()
+        );
     }
 
     /// Semantics 4, recognition: what the recorded peer takes for a contract, and what we refuse of that.
@@ -209,8 +213,9 @@ mod tests {
             Just(json!({"kind": "null"})),
             Just(json!({"kind": "boolean"})),
             Just(json!({"kind": "date"})),
-            (-1e6..1e6_f64, 1.0..1e6_f64, any::<bool>())
-                .prop_map(|(min, more, integer)| json!({"kind": "number", "min": min, "max": min + more, "integer": integer})),
+            (-1e6..1e6_f64, 1.0..1e6_f64, any::<bool>()).prop_map(
+                |(min, more, integer)| json!({"kind": "number", "min": min, "max": min + more, "integer": integer})
+            ),
             any::<i32>().prop_map(|max| json!({"kind": "number", "max": max})),
             (0..20_u8, 0..20_u8)
                 .prop_map(|(min, more)| json!({"kind": "string", "minLength": min, "maxLength": min + more})),
@@ -220,7 +225,8 @@ mod tests {
         ];
         leaf.prop_recursive(3, 20, 4, |inner| {
             prop_oneof![
-                (inner.clone(), 0..3_u8).prop_map(|(items, max)| json!({"kind": "array", "items": items, "maxItems": max})),
+                (inner.clone(), 0..3_u8)
+                    .prop_map(|(items, max)| json!({"kind": "array", "items": items, "maxItems": max})),
                 prop::collection::vec(inner.clone(), 0..4).prop_map(|items| json!({"kind": "tuple", "items": items})),
                 prop::collection::vec((inner.clone(), any::<bool>()), 0..4).prop_map(|fields| {
                     let fields: serde_json::Map<_, _> = fields
@@ -230,7 +236,8 @@ mod tests {
                         .collect();
                     json!({"kind": "object", "fields": fields})
                 }),
-                (inner.clone(), 0..3_u8).prop_map(|(values, max)| json!({"kind": "record", "values": values, "maxEntries": max})),
+                (inner.clone(), 0..3_u8)
+                    .prop_map(|(values, max)| json!({"kind": "record", "values": values, "maxEntries": max})),
                 prop::collection::vec(inner, 1..4).prop_map(|options| json!({"kind": "union", "options": options})),
             ]
         })

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{ErrorCode, NextCall, Outcome, ToolError};
 use crate::{
-    contract::Effect,
+    contract::{Effect, Problem},
     link::DownKind,
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
     plant::{PlantError, Target, TicketState, TicketView},
@@ -88,6 +88,11 @@ impl From<PlantError> for ToolError {
             | PlantError::ContractChanged { .. }
             | PlantError::CannotRead { .. }
             | PlantError::CannotWrite { .. }) => of_contracts(error, message),
+            error @ (PlantError::NameInUse { .. }
+            | PlantError::InvalidScript { .. }
+            | PlantError::ExecDisabled { .. }
+            | PlantError::FakeFailed { .. }
+            | PlantError::UnknownFake { .. }) => of_fakes(error, message),
             PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
             PlantError::LimitReached { limit, .. } => {
                 Self::new(ErrorCode::LimitReached, message).detail("limit", limit).outcome(Outcome::NotRun)
@@ -106,9 +111,7 @@ fn of_contracts(error: PlantError, message: String) -> ToolError {
             ToolError::new(ErrorCode::UnknownContract, message).alternatives(alternatives).fix("call list_contracts {}")
         }
         PlantError::InvalidContract { problems, .. } => {
-            let problems: Vec<Json> =
-                problems.iter().map(|problem| json!({"pointer": problem.pointer, "problem": problem.what})).collect();
-            ToolError::new(ErrorCode::InvalidContract, message).detail("problems", problems)
+            ToolError::new(ErrorCode::InvalidContract, message).detail("problems", pointed(&problems))
         }
         PlantError::ContractChanged { name, now } => {
             let fix = match &now {
@@ -129,6 +132,24 @@ fn of_contracts(error: PlantError, message: String) -> ToolError {
             .cause("the bridge was started without --contracts")
             .fix("ask a person to start the bridge with --contracts, or give the contract itself"),
         _ => ToolError::new(ErrorCode::CannotRead, message),
+    }
+    .outcome(Outcome::NotRun)
+}
+
+fn of_fakes(error: PlantError, message: String) -> ToolError {
+    match error {
+        PlantError::InvalidScript { problems } => {
+            ToolError::new(ErrorCode::InvalidScript, message).detail("problems", pointed(&problems))
+        }
+        PlantError::ExecDisabled { uses } => ToolError::new(ErrorCode::ExecDisabled, message)
+            .cause("handlers and python are code, and this bridge runs no code that a script brings along")
+            .fix("leave them out; returns, fails, emits, rows and state need no code")
+            .detail("uses", uses),
+        PlantError::FakeFailed { .. } => ToolError::new(ErrorCode::FakeFailed, message).retry_after(LINK_RETRY),
+        PlantError::UnknownFake { alternatives, .. } => {
+            ToolError::new(ErrorCode::UnknownFake, message).alternatives(alternatives)
+        }
+        _ => ToolError::new(ErrorCode::NameInUse, message),
     }
     .outcome(Outcome::NotRun)
 }
@@ -201,6 +222,11 @@ fn not_in_control(target: &Target, holder: Option<String>, client: Option<String
         Some(client) => error.detail("client", client),
         None => error,
     }
+}
+
+/// What is wrong with a document, and where in it.
+fn pointed(problems: &[Problem]) -> Vec<Json> {
+    problems.iter().map(|problem| json!({"pointer": problem.pointer, "problem": problem.what})).collect()
 }
 
 /// Where a ticket stands, in one word.

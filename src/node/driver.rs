@@ -79,6 +79,7 @@ pub(super) fn start(identity: Identity, links: Vec<Link>, hosted: bool) -> (Node
         run_ids: HashMap::new(),
         owed: HashMap::new(),
         leaving: false,
+        hosted,
     };
     (node, Running(tokio::spawn(driver.run())))
 }
@@ -111,6 +112,7 @@ struct Driver {
     /// The runs that answer later, and how they are told that nobody waits any more.
     owed: HashMap<RunId, watch::Sender<bool>>,
     leaving: bool,
+    hosted: bool,
 }
 
 impl Driver {
@@ -317,6 +319,8 @@ impl Driver {
                 }
             }
             NodeEvent::NetworkChanged => self.network_changed = true,
+            // What happens to the network stands in the log of the host, once and not for every peer it has.
+            NodeEvent::Note(note) if self.hosted => log::note_of_hosted(self.node.name(), &note),
             NodeEvent::Note(note) => log::note(&note),
         }
     }

@@ -49,8 +49,8 @@ pub use self::{
     error::{CallError, Certainty, Doubt, NotSent},
     service::{Later, Service, ServiceFuture},
     state::{
-        Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, Roster, RunId, SNAPSHOT, Seen, Serving, Stream,
-        TicketUpdate,
+        Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, METHOD_CODES, Roster, RunId, SNAPSHOT, Seen,
+        Serving, Stream, TicketUpdate,
     },
     ticket::{Ended, Progress, TicketHandle, TicketLog},
 };
@@ -205,6 +205,11 @@ impl Node {
     /// What is known of the network now.
     pub fn network(&self) -> Arc<Network> {
         self.shared.network.borrow().clone()
+    }
+
+    /// What is known of the network, and whenever it changes.
+    pub fn watch_network(&self) -> watch::Receiver<Arc<Network>> {
+        self.shared.network.clone()
     }
 
     /// Waits until `done` holds for the network, at most `bound`; gives what is known then.

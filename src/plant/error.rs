@@ -1,8 +1,9 @@
 //! Why a verb did not do what it was asked. Each variant holds what the reader needs to do better.
 
-use super::TicketView;
+use super::{TicketView, fakes::taken};
 use crate::{
     contract::{Effect, Problem},
+    fake::Taken,
     node::{CallError, LinkState},
     wire::{PeerName, RemoteError},
 };
@@ -251,6 +252,42 @@ pub enum PlantError {
         file: String,
         /// Why.
         why: String,
+    },
+    /// Somebody answers to the name a fake was to have.
+    #[error("{}", taken(.name, *.who))]
+    NameInUse {
+        /// The name.
+        name: PeerName,
+        /// Who has it.
+        who: Taken,
+    },
+    /// The script does not fit the contract.
+    #[error("the script cannot be played: {}", first(.problems))]
+    InvalidScript {
+        /// Everything that is wrong with it.
+        problems: Vec<Problem>,
+    },
+    /// The script brings code along, which this bridge does not run.
+    #[error("this script uses {}, which run code it supplied; this bridge runs none", .uses.join(" and "))]
+    ExecDisabled {
+        /// The fields that hold it.
+        uses: Vec<&'static str>,
+    },
+    /// The fake did not come to stand on the network; nothing of it is there.
+    #[error("the fake '{name}' could not be started: {why}")]
+    FakeFailed {
+        /// Its name.
+        name: PeerName,
+        /// Why.
+        why: String,
+    },
+    /// No fake of that name was started here.
+    #[error("no fake named '{fake}' was started here")]
+    UnknownFake {
+        /// The name.
+        fake: String,
+        /// Those there are.
+        alternatives: Vec<String>,
     },
     /// Nobody waits for it any more; nothing was sent.
     #[error("nobody waits for this any more; nothing was sent")]

@@ -44,8 +44,7 @@ impl Board {
         let queue = queue.max(4);
         let (outbound, commands) = mpsc::channel(queue);
         let (to_seat, events) = mpsc::channel(queue);
-        let greeting =
-            [LinkEvent::Up, LinkEvent::Online { peer: self.hub.clone(), shape: None }, LinkEvent::Settled];
+        let greeting = [LinkEvent::Up, LinkEvent::Online { peer: self.hub.clone(), shape: None }, LinkEvent::Settled];
         for event in greeting {
             // There is room: nobody else has the sender yet.
             to_seat.try_send(event).ok()?;

@@ -99,8 +99,7 @@ async fn wait(seat: &mut Seat, attempt: impl Future<Output = ()>) -> Result<(), 
     let mut attempt = pin!(attempt);
     loop {
         select! {
-            biased; // what may be attempted now is, before a command is looked at
-            () = attempt.as_mut() => return Ok(()),
+            biased; // what was asked before an attempt is heeded in it: a shape announced is the one it announces
             () = gone.as_mut() => return Err(End::Abandoned),
             command = seat.commands.recv() => match command {
                 Some(Outbound::Frame { id, .. }) => {
@@ -109,6 +108,7 @@ async fn wait(seat: &mut Seat, attempt: impl Future<Output = ()>) -> Result<(), 
                 Some(Outbound::Announce { shape }) => seat.shape = shape,
                 Some(Outbound::Leave | Outbound::Yield) | None => return Err(End::Left),
             },
+            () = attempt.as_mut() => return Ok(()),
         }
     }
 }

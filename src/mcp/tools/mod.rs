@@ -3,6 +3,7 @@
 mod call_method;
 mod describe_peer;
 mod find_capability;
+mod list_fakes;
 mod list_peers;
 mod list_rows;
 mod list_watches;
@@ -15,7 +16,9 @@ mod read_watch;
 mod release_control;
 mod rows;
 mod set_state;
+mod start_fake;
 mod start_watch;
+mod stop_fake;
 mod stop_watch;
 mod take_control;
 mod watch_events;
@@ -57,6 +60,9 @@ pub fn all() -> Vec<Tool> {
         read_ticket::tool(),
         take_control::tool(),
         release_control::tool(),
+        start_fake::tool(),
+        stop_fake::tool(),
+        list_fakes::tool(),
     ]
 }
 

@@ -45,6 +45,14 @@ impl Links {
         self.links.get_mut(&link).is_some_and(|state| state.down.replace(reason).is_none())
     }
 
+    /// Marks it down for good. Of one that somebody else displaced, that stays the reason.
+    pub(super) fn closed(&mut self, link: LinkId, reason: DownReason) {
+        let Some(state) = self.links.get_mut(&link) else { return };
+        if state.down.as_ref().is_none_or(|down| down.kind != DownKind::Displaced) {
+            state.down = Some(reason);
+        }
+    }
+
     /// Whether it being up is news: not while a fight over our name goes on.
     pub(super) fn up_is_news(&self, link: LinkId) -> bool {
         !self.contested.contains(&link)

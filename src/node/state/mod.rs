@@ -41,7 +41,7 @@ use links::Links;
 pub(super) use repeats::weigh_value;
 pub use roster::{Roster, Seen};
 use server::Server;
-pub use server::{Exposed, Failure, Incoming, MAILBOX, RunId, Serving};
+pub use server::{Exposed, Failure, Incoming, MAILBOX, METHOD_CODES, RunId, Serving};
 pub use stream::{Delivery, SNAPSHOT, Stream};
 use subscriptions::Subscriptions;
 pub use tickets::TicketUpdate;

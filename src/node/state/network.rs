@@ -64,7 +64,8 @@ impl NodeState {
         if self.links.is_up(link) && !self.closing {
             return self.link_down(link, reason, now);
         }
-        self.links.down(link, reason);
+        // One that was down already ended for that reason.
+        self.links.closed(link, reason);
         self.out.event(NodeEvent::NetworkChanged);
     }
 
@@ -114,6 +115,8 @@ impl NodeState {
 
     pub(super) fn announce(&mut self) {
         let shape = self.server.shape();
+        // What was not said yet is out of date: a surface that stands up in parts is announced once, whole.
+        self.out.sends.retain(|send| !matches!(send.what, SendWhat::Announce(_)));
         for (link, _) in self.links.iter() {
             self.out.sends.push_back(Send { link, what: SendWhat::Announce(Some(shape.clone())) });
         }

@@ -100,8 +100,8 @@ impl Failure {
     }
 }
 
-/// The codes a method may choose.
-const METHOD_CODES: [&str; 9] = [
+/// The codes a method may choose (S-013).
+pub const METHOD_CODES: [&str; 9] = [
     "Unauthorized",
     "Forbidden",
     "InvalidParams",

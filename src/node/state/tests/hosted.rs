@@ -49,10 +49,8 @@ fn s071_a_hosted_peer_keeps_no_roster_and_forgets_whom_its_host_says() {
 /// command that runs; what is remembered of such calls is bounded.
 #[test]
 fn s122_a_call_that_is_never_answered_blocks_nobody() {
-    let commands = ["hang", "ring"].map(|name| Method {
-        semantics: Some(Semantics::NonRepeatableCommand),
-        ..Method::undeclared(name)
-    });
+    let commands = ["hang", "ring"]
+        .map(|name| Method { semantics: Some(Semantics::NonRepeatableCommand), ..Method::undeclared(name) });
     let mut exposed: Exposed = bell(true);
     exposed.surface.methods = commands.into();
     exposed.mailbox = MAILBOX;
