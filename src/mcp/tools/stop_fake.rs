@@ -42,6 +42,7 @@ pub(super) fn tool() -> Tool {
 
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
     let fake = plant.stop_fake(&principal(&context), &args.name).await?;
-    let fake = FakeShown { on_network: false, ..fake.into() };
+    let mut fake = FakeShown::from(fake);
+    fake.on_network = false;
     Ok(Answer { stopped: true, fake, source: Source::bridge() })
 }
