@@ -115,7 +115,7 @@ const BYTES: [u8; 4] = [0, 1, 2, 3];
 /// The depth from which on everything is null (semantics 11.1).
 const DEEPEST: usize = 6;
 /// How many values and units of padding one sample may have.
-const HEAVIEST: usize = 1 << 16;
+const HEAVIEST: usize = 1 << 13;
 
 #[cfg(test)]
 mod tests {

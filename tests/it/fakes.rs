@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use plantbridge::{
     demo::{Demo, broker::Broker},
-    fake::{Fakes, Stage},
+    fake::Stage,
     link::{LinkId, loopback, mqtt},
     mcp::{Offer, tools},
     node::{Call, Heard, Identity, Network, Node, Running, Serving, Stream},
@@ -48,18 +48,14 @@ impl Bridge {
         let (node, running) =
             Node::start(identity("bridge", None), vec![mqtt::start(link(url, "bridge"), LinkId(0)), inside]);
         let settings = Settings { read_only, call_timeout: Duration::from_secs(10), link_names: vec!["mqtt".into()] };
-        let plant = Plant::with_fakes(node.clone(), settings, Fakes::new(node.clone(), Some(stage)));
+        let plant = Plant::with_fakes(node.clone(), settings, None, Some(stage));
         node.network_when(PATIENCE, Network::is_settled).await;
         Self { plant, node, _running: running }
     }
 
     async fn start(&self, name: &str) -> Result<(), PlantError> {
-        let request = StartFake {
-            name: Some(name.into()),
-            source: ContractSource::Inline(from_json(boiler())),
-            script: None,
-            wait: Duration::ZERO,
-        };
+        let request =
+            StartFake { name: Some(name.into()), source: ContractSource::Inline(from_json(boiler())), script: None };
         let principal = Principal { client: "test".into(), read_only: false };
         self.plant.start_fake(&principal, request, &CancellationToken::new()).await.map(drop)
     }
@@ -153,7 +149,7 @@ async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
     let mut report = at("report");
     report["wait_seconds"] = json!(10);
     let report = good(&mut client, "call_method", report).await;
-    assert_eq!((&report["ticket"]["state"], &report["ticket"]["result"]), (&json!("resolved"), &json!(7)), "{report}");
+    assert_eq!((&report["ticket"]["state"], &report["result"]), (&json!("resolved"), &json!(7)), "{report}");
     let set = json!({"peer": "double", "namespace": "boiler", "path": "target", "value": 80, "verify_seconds": 5});
     assert_eq!(good(&mut client, "set_state", set).await["confirmed"], true);
     let state = good(&mut client, "read_state", json!({"peer": "double", "namespace": "boiler"})).await;
@@ -163,7 +159,7 @@ async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
     assert_eq!(heard["heard"].as_array().unwrap().len(), 3, "{heard}");
     assert_eq!(
         (&heard["heard"][0]["args"], &heard["loss_detail"]["verdict"]),
-        (&json!(["hot"]), &json!("gapless")),
+        (&json!(["hot"]), &json!("first")),
         "{heard}"
     );
 
@@ -393,6 +389,7 @@ async fn what_cannot_be_served_is_refused_with_where_and_what() {
         (json!({"schema": 2, "namespaces": {}}), "/schema"),
         (json!({"schema": 1, "namespaces": []}), "/namespaces"),
         (json!({"schema": 1, "namespaces": {}}), "/namespaces"),
+        (with(json!({"kind": "ref", "name": "toString"})), "/namespaces/p/methods/m/params/0"),
         (with(json!({"kind": "decimal"})), "/namespaces/p/methods/m/params/0"),
         (with(json!({"kind": "string", "pattern": "(?<=a)b"})), "/namespaces/p/methods/m/params/0/pattern"),
         (with(json!({"kind": "string", "pattern": "("})), "/namespaces/p/methods/m/params/0/pattern"),
@@ -405,14 +402,18 @@ async fn what_cannot_be_served_is_refused_with_where_and_what() {
         );
         assert_eq!(error["outcome"], "not_run");
     }
-    let mut deep = json!({"kind": "number"});
-    for _ in 0..40 {
-        deep = json!({"kind": "array", "items": deep});
+    for (levels, code) in [(40, "invalid_contract"), (80, "bad_argument")] {
+        let mut deep = json!({"kind": "number"});
+        for _ in 0..levels {
+            deep = json!({"kind": "array", "items": deep});
+        }
+        assert_eq!(bad(&mut client, "start_fake", json!({"schema": with(deep)})).await["code"], code, "{levels}");
     }
-    assert_eq!(bad(&mut client, "start_fake", json!({"schema": with(deep)})).await["code"], "bad_argument");
     for (arguments, argument) in [
         (json!({}), "/schema"),
         (json!({"schema": boiler(), "from_peer": "x"}), "/from_peer"),
+        (json!({"contract": "x", "from_peer": "x"}), "/contract"),
+        (json!({"contract": "../x"}), "/contract"),
         (json!({"schema": "boiler"}), "/schema"),
     ] {
         let error = bad(&mut client, "start_fake", arguments).await;

@@ -14,6 +14,7 @@
 mod calls;
 mod component;
 mod counters;
+mod hosted;
 mod links;
 mod listening;
 mod network;
@@ -274,17 +275,6 @@ impl NodeState {
         self.server.ran(run, result, now, &mut self.out);
     }
 
-    /// A method that [`NodeEvent::Run`] asked for never answers: its caller is left to its own patience. Nobody else is: the
-    /// next command of the namespace may start (S-122). Nothing is heard of the run any more.
-    pub fn leave_unanswered(&mut self, run: RunId, now: Now) {
-        self.server.leave_unanswered(run, now, &mut self.out);
-    }
-
-    /// Whoever hosts this peer says that another one left the network.
-    pub fn departed(&mut self, peer: &PeerName) {
-        self.peer_gone(peer);
-    }
-
     /// A method that [`NodeEvent::Run`] asked for answers later: its caller gets the receipt, which is good for `life` from
     /// the call on (half an hour if not given). What it committed until now is told before that. The end of the run is the
     /// end of its ticket.
@@ -346,11 +336,6 @@ impl NodeState {
     pub fn withdraw(&mut self, namespace: &str) {
         self.server.withdraw(namespace, &mut self.out);
         self.announce();
-    }
-
-    /// No roster is kept from now on: whoever hosts this peer has one, and says who left. To be said before the links are.
-    pub fn be_hosted(&mut self) {
-        self.hosted = true;
     }
 
     /// Sets what our description says of us as a whole.

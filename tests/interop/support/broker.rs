@@ -22,6 +22,8 @@ pub(crate) struct BrokerOptions {
     pub(crate) account: Option<(String, String)>,
     /// `max_packet_size`.
     pub(crate) max_packet_size: Option<u32>,
+    /// `max_connections`.
+    pub(crate) max_connections: Option<u16>,
     /// TLS with certificates of a private authority; clients must show one of its certificates too.
     pub(crate) tls: Option<Authority>,
 }
@@ -106,6 +108,9 @@ fn configure(folder: &Path, port: u16, options: &BrokerOptions) {
     }
     if let Some(bytes) = options.max_packet_size {
         let _ = writeln!(text, "max_packet_size {bytes}");
+    }
+    if let Some(most) = options.max_connections {
+        let _ = writeln!(text, "max_connections {most}");
     }
     if let Some(authority) = &options.tls {
         let file = |name: &str| authority.file(name).display().to_string();
