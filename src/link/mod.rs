@@ -57,8 +57,9 @@ pub enum Outbound {
     Frame {
         /// The sender's own number for it.
         id: u64,
-        /// The frame.
-        frame: Frame,
+        /// The frame. Boxed, as in [`LinkEvent::Frame`]: a channel keeps room for many of its largest message, and there may be
+        /// many links.
+        frame: Box<Frame>,
         /// To be taken immediately before it is written, by a link that is up; if it is taken already, the frame is no
         /// longer wanted and is dropped without a word.
         claim: Option<Claim>,
@@ -95,7 +96,7 @@ pub enum LinkEvent {
     /// The connection is lost; the link is trying again by itself. What was accepted and not answered is in doubt.
     Down(DownReason),
     /// A frame arrived, addressed to us.
-    Frame(Frame),
+    Frame(Box<Frame>),
     /// A peer is there, with the shape of its surface if it announces one.
     Online {
         /// Which.

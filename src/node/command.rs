@@ -18,7 +18,8 @@ use crate::wire::{Correlation, PeerName, Value};
 pub(super) enum Command {
     Call {
         id: CallId,
-        call: Call,
+        /// Boxed: it is much larger than the rest, and a channel keeps room for many.
+        call: Box<Call>,
         correlation: Correlation,
         answer: Caller,
     },

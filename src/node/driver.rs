@@ -228,7 +228,7 @@ impl Driver {
             Command::Subscribe { deliveries, .. } if deliveries.is_closed() => {}
             Command::Call { id, call, correlation, answer } => {
                 self.calls.insert(id, answer);
-                self.state.call(id, call, correlation, now);
+                self.state.call(id, *call, correlation, now);
             }
             Command::Subscribe { id, stream, deliveries, missed } => {
                 self.listeners.insert(id, Listener { deliveries, missed });
@@ -289,7 +289,7 @@ impl Driver {
 
     fn send(&mut self, send: Send, now: Now) {
         let (outbound, id) = match send.what {
-            SendWhat::Frame { id, frame, claim } => (Outbound::Frame { id, frame, claim }, Some(id)),
+            SendWhat::Frame { id, frame, claim } => (Outbound::Frame { id, frame: Box::new(frame), claim }, Some(id)),
             SendWhat::Announce(shape) => (Outbound::Announce { shape }, None),
         };
         let link = self.links.iter().find(|(known, _)| *known == send.link);

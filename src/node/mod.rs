@@ -225,7 +225,7 @@ impl Node {
         let id = CallId(self.next_id());
         let correlation = Uuid::new_v4().hyphenated().to_string();
         let (answer, answered) = oneshot::channel();
-        let command = Command::Call { id, call, correlation: correlation.clone().into(), answer };
+        let command = Command::Call { id, call: Box::new(call), correlation: correlation.clone().into(), answer };
         self.shared.commands.try_send(command).map_err(|error| not_taken(&error))?;
         let mut waiting = Waiting { id, shared: &self.shared, armed: true };
         let outcome = answered.await;

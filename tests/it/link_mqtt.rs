@@ -85,7 +85,7 @@ fn request(source: &str, target: &str, method: &str) -> Frame {
 }
 
 async fn send(link: &Link, id: u64, frame: Frame) {
-    link.outbound.send(Outbound::Frame { id, frame, claim: None }).await.unwrap();
+    link.outbound.send(Outbound::Frame { id, frame: Box::new(frame), claim: None }).await.unwrap();
 }
 
 /// A request from `oven` to the link, as a broker would pass it on.
@@ -95,7 +95,10 @@ fn to_hmi(method: &str, number: Option<u16>) -> Vec<u8> {
 
 async fn arrives(link: &mut Link, method: &str) {
     match event(link).await {
-        LinkEvent::Frame(Frame { message: Message::Request(request), .. }) => assert_eq!(request.method, method),
+        LinkEvent::Frame(frame) => match frame.message {
+            Message::Request(request) => assert_eq!(request.method, method),
+            other => panic!("{other:?} instead of {method}"),
+        },
         other => panic!("{other:?} instead of {method}"),
     }
 }

@@ -19,7 +19,8 @@ use crate::wire::{Frame, PeerName};
 #[derive(Clone, Debug)]
 pub struct Board {
     hub: PeerName,
-    to_hub: mpsc::Sender<LinkEvent>,
+    /// Gone once the one peer has left: its events end then.
+    to_hub: mpsc::WeakSender<LinkEvent>,
     seats: Seats,
 }
 
@@ -31,13 +32,13 @@ struct Seats(Arc<Mutex<HashMap<PeerName, mpsc::Sender<LinkEvent>>>>);
 pub fn board(hub: PeerName) -> (Link, Board) {
     let (outbound, commands) = mpsc::channel(QUEUE);
     let (to_hub, events) = mpsc::channel(QUEUE);
-    let board = Board { hub, to_hub, seats: Seats::default() };
-    tokio::spawn(serve_hub(board.clone(), commands));
+    let board = Board { hub, to_hub: to_hub.downgrade(), seats: Seats::default() };
+    tokio::spawn(serve_hub(board.clone(), to_hub, commands));
     (Link { id: LinkId::INSIDE, outbound, events }, board)
 }
 
 impl Board {
-    /// A seat for `name`: its link, which is up at once. `None` if somebody sits there. The seat is free again when its
+    /// A seat for `name`: its link, which is up at once. `None` if somebody sits there, or the one peer has left. The seat is free again when its
     /// link has ended. At most `queue` commands and as many events wait.
     pub fn seat(&self, name: &PeerName, queue: usize) -> Option<Link> {
         // Room for the greeting is needed in any case.
@@ -51,7 +52,7 @@ impl Board {
         }
         {
             let mut seats = self.seats.lock();
-            if *name == self.hub || seats.contains_key(name) {
+            if *name == self.hub || seats.contains_key(name) || self.to_hub.strong_count() == 0 {
                 return None;
             }
             seats.insert(name.clone(), to_seat.clone());
@@ -61,12 +62,22 @@ impl Board {
     }
 }
 
+impl Board {
+    /// Tells the one peer, waiting for room. False when it has left.
+    async fn tell(&self, event: LinkEvent) -> bool {
+        match self.to_hub.upgrade() {
+            Some(hub) => hub.send(event).await.is_ok(),
+            None => false,
+        }
+    }
+}
+
 impl Seats {
     fn lock(&self) -> MutexGuard<'_, HashMap<PeerName, mpsc::Sender<LinkEvent>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pass(&self, frame: Frame) -> Result<(), Rejection> {
+    fn pass(&self, frame: Box<Frame>) -> Result<(), Rejection> {
         let seat = self.lock().get(&frame.target).cloned();
         let nobody = || Rejection::Unsendable(format!("there is no `{}` in this process", frame.target));
         let seat = seat.ok_or_else(nobody)?;
@@ -75,8 +86,7 @@ impl Seats {
 }
 
 /// Carries what the one peer says.
-async fn serve_hub(board: Board, mut commands: mpsc::Receiver<Outbound>) {
-    let hub = board.to_hub.clone();
+async fn serve_hub(board: Board, hub: mpsc::Sender<LinkEvent>, mut commands: mpsc::Receiver<Outbound>) {
     for event in [LinkEvent::Up, LinkEvent::Settled] {
         hub.send(event).await.ok();
     }
@@ -121,8 +131,7 @@ async fn serve_seat(
             Some(Outbound::Frame { claim, .. }) if claim.as_ref().is_some_and(|claim| !claim.take()) => {}
             Some(Outbound::Frame { id, frame, .. }) => {
                 let rejected = if frame.target == board.hub {
-                    let sent = board.to_hub.send(LinkEvent::Frame(as_received(frame))).await;
-                    sent.err().map(|_| Rejection::Down)
+                    (!board.tell(LinkEvent::Frame(as_received(frame))).await).then_some(Rejection::Down)
                 } else {
                     Some(Rejection::Unsendable(format!("`{}` cannot be reached from here", frame.target)))
                 };
@@ -131,12 +140,12 @@ async fn serve_seat(
                 }
             }
             Some(Outbound::Announce { shape }) => {
-                board.to_hub.send(LinkEvent::Online { peer: name.clone(), shape }).await.ok();
+                board.tell(LinkEvent::Online { peer: name.clone(), shape }).await;
             }
             Some(Outbound::Leave | Outbound::Yield) | None => break,
         }
     }
-    board.to_hub.send(LinkEvent::Offline(name.clone())).await.ok();
+    board.tell(LinkEvent::Offline(name.clone())).await;
     board.seats.lock().remove(&name);
     to_seat.send(LinkEvent::Closed).await.ok();
 }
@@ -164,7 +173,7 @@ mod tests {
             reply: ReplyRoute::default(),
         };
         let frame = Frame { source: name(from), target: name(to), message: Message::Request(request) };
-        Outbound::Frame { id: 7, frame, claim: None }
+        Outbound::Frame { id: 7, frame: Box::new(frame), claim: None }
     }
 
     async fn next(link: &mut Link) -> LinkEvent {
@@ -228,9 +237,12 @@ mod tests {
 
     #[tokio::test]
     async fn when_the_hub_leaves_every_seat_is_told() {
-        let (hub, board) = board(name("hub"));
+        let (mut hub, board) = board(name("hub"));
         let mut a = seated(&board, "a").await;
-        drop(hub);
+        hub.outbound.send(Outbound::Leave).await.unwrap();
         assert!(matches!(next(&mut a).await, LinkEvent::Offline(peer) if peer == name("hub")));
+        while !matches!(next(&mut hub).await, LinkEvent::Closed) {}
+        assert!(hub.events.recv().await.is_none(), "its events end, though the board and a seat are there");
+        assert!(board.seat(&name("b"), 8).is_none(), "nobody takes a seat where nobody is");
     }
 }

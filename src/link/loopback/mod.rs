@@ -98,7 +98,7 @@ impl Side {
     }
 
     /// Passes a frame on to whom it is addressed to, which may be its sender.
-    async fn pass(&self, other: &Self, frame: Frame) -> Result<(), Rejection> {
+    async fn pass(&self, other: &Self, frame: Box<Frame>) -> Result<(), Rejection> {
         let to = [other, self].into_iter().find(|side| side.name == frame.target && side.events.is_some());
         let nobody = || Rejection::Unsendable(format!("there is no `{}` in this process", frame.target));
         let to = to.ok_or_else(nobody)?;
@@ -115,7 +115,7 @@ impl Side {
 }
 
 /// A frame as its receiver would see it: without what only the sender's side of a frame holds.
-fn as_received(mut frame: Frame) -> Frame {
+fn as_received(mut frame: Box<Frame>) -> Box<Frame> {
     match &mut frame.message {
         Message::Request(request) => {
             request.reply.topic = None;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     async fn send(link: &Link, frame: Frame) {
-        link.outbound.send(Outbound::Frame { id: 1, frame, claim: None }).await.unwrap();
+        link.outbound.send(Outbound::Frame { id: 1, frame: Box::new(frame), claim: None }).await.unwrap();
     }
 
     #[tokio::test]

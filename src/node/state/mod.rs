@@ -259,7 +259,7 @@ impl NodeState {
         match event {
             LinkEvent::Up => self.link_up(link),
             LinkEvent::Down(reason) => self.link_down(link, reason, now),
-            LinkEvent::Frame(frame) => self.frame(link, frame, now),
+            LinkEvent::Frame(frame) => self.frame(link, *frame, now),
             LinkEvent::Online { peer, shape } => self.peer_online(link, &peer, shape, now),
             LinkEvent::Offline(peer) => self.peer_offline(link, &peer, now),
             LinkEvent::Settled => self.settled(link, now),

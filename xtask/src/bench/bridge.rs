@@ -12,7 +12,8 @@ use super::PAYLOAD;
 #[derive(Debug)]
 pub(super) struct Bridge {
     process: Child,
-    to: ChildStdin,
+    /// Absent once it was asked to end.
+    to: Option<ChildStdin>,
     from: ChildStdout,
     /// Where one read goes.
     piece: Vec<u8>,
@@ -42,7 +43,7 @@ impl Bridge {
         let watchdog = watch(process.id());
         let mut bridge = Self {
             process,
-            to,
+            to: Some(to),
             from,
             piece: vec![0; 64 * 1024],
             inbox: Vec::new(),
@@ -114,6 +115,14 @@ impl Bridge {
         Ok(begun.elapsed())
     }
 
+    /// Closes its input and waits for its end, which must be a good one. Says how long that took.
+    pub(super) fn end(&mut self) -> Result<Duration, String> {
+        let asked = Instant::now();
+        self.to = None;
+        let status = self.process.wait().map_err(|error| error.to_string())?;
+        if status.success() { Ok(asked.elapsed()) } else { Err(format!("the bridge ended with {status}")) }
+    }
+
     /// Its resident memory in MiB; nothing where the system does not say.
     pub(super) fn resident(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
@@ -143,7 +152,8 @@ impl Bridge {
     }
 
     fn write(&mut self, text: &str) -> Result<(), String> {
-        self.to.write_all(text.as_bytes()).map_err(|error| format!("write to the bridge: {error}"))
+        let to = self.to.as_mut().ok_or("the bridge was asked to end")?;
+        to.write_all(text.as_bytes()).map_err(|error| format!("write to the bridge: {error}"))
     }
 
     fn line(&mut self) -> Result<String, String> {

@@ -5,6 +5,7 @@
 
 mod bridge;
 mod broker;
+mod fakes;
 mod floor;
 mod library;
 mod mqtt;
@@ -45,6 +46,7 @@ struct Plan {
     memory_calls: usize,
     crowd: usize,
     looks: usize,
+    fakes: usize,
 }
 
 const FULL: Plan = Plan {
@@ -56,29 +58,49 @@ const FULL: Plan = Plan {
     memory_calls: 10_000,
     crowd: 2_000,
     looks: 200,
+    fakes: 500,
 };
-const QUICK: Plan =
-    Plan { rounds: 1, blocks: 1, calls: 50, flight: 200, starts: 1, memory_calls: 200, crowd: 200, looks: 5 };
+const QUICK: Plan = Plan {
+    rounds: 1,
+    blocks: 1,
+    calls: 50,
+    flight: 200,
+    starts: 1,
+    memory_calls: 200,
+    crowd: 200,
+    looks: 5,
+    fakes: 64,
+};
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
 /// everything answers; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and only
-/// runs a stock broker and the peers, for a profiler.
+/// runs a stock broker and the peers, for a profiler; `--fakes` measures the fakes alone.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let (mut plan, mut binary) = (FULL, None);
+    let (mut plan, mut binary, mut only_fakes) = (FULL, None, false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
             "--peers" => return serve(),
+            "--fakes" => only_fakes = true,
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
-            other => return Err(format!("bench knows --quick, --peers and --binary FILE, not {other}")),
+            other => return Err(format!("bench knows --quick, --fakes, --peers and --binary FILE, not {other}")),
         }
     }
     let (built, library) = build(plan.rounds > 1)?;
     let binary = binary.unwrap_or(built);
-    let report = measure(&binary, &library, &plan)?;
-    println!("{report}");
-    Ok(())
+    let fakes = if only_fakes {
+        let fakes = fakes::measure(&binary, plan.fakes)?;
+        println!("{}", report::fakes(&fakes));
+        fakes
+    } else {
+        let report = measure(&binary, &library, &plan)?;
+        println!("{report}");
+        report.fakes
+    };
+    // A development build is larger in everything, and a few fakes say little of what each of them holds.
+    let missed = fakes.missed(plan.rounds > 1);
+    if missed.is_empty() { Ok(()) } else { Err(missed.join("; ")) }
 }
 
 /// Runs until standard input ends.
@@ -134,7 +156,8 @@ fn measure(binary: &Path, library: &Path, plan: &Plan) -> Result<Report, String>
     }
     let memory = memory(binary, plan, broker.port)?;
     let crowd = crowd(binary, plan)?;
-    Ok(Report { tuned, stock, starts, memory, crowd })
+    let fakes = fakes::measure(binary, plan.fakes)?;
+    Ok(Report { tuned, stock, starts, memory, crowd, fakes })
 }
 
 fn rounds(binary: &Path, library: &Path, plan: &Plan, kind: Kind) -> Result<Vec<Round>, String> {

@@ -62,6 +62,8 @@ pub(super) async fn serve(seat: &mut Seat, tls: Option<&Tls>) -> End {
     let (parted, mut back) = mpsc::channel(1);
     let options = options::options(&seat.config, tls, parted);
     let (client, mut network) = AsyncClient::builder(options).capacity(usize::from(seat.config.window) + SPARE).build();
+    // Room for 128 events is kept otherwise, some 50 KiB a connection; what is needed grows by itself.
+    network.state.events.shrink_to(0);
     let end = Connection::new(seat, client).run(&mut network).await;
     drop(network);
     if let (End::Left, Ok(stream)) = (&end, back.try_recv()) {
@@ -187,7 +189,7 @@ impl<'a> Connection<'a> {
             wire::mqtt::presence(&publish.topic, &publish.payload, &publish.user_properties, topics).map(Into::into)
         } else {
             Some(match wire::mqtt::decode(publish, topics) {
-                Ok(frame) => LinkEvent::Frame(frame),
+                Ok(frame) => LinkEvent::Frame(Box::new(frame)),
                 Err(error) => LinkEvent::Refused(error.to_string()),
             })
         };
