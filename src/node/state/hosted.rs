@@ -4,9 +4,11 @@ use super::{NodeState, Now, RunId};
 use crate::wire::PeerName;
 
 impl NodeState {
-    /// No roster is kept from now on: whoever hosts this peer has one, and says who left. To be said before the links are.
+    /// No roster is kept from now on: whoever hosts this peer has one, and says who left. Large answers are not remembered,
+    /// only that they were given. To be said before the links are.
     pub fn be_hosted(&mut self) {
         self.hosted = true;
+        self.server.be_light();
     }
 
     /// Whoever hosts this peer says that another one left the network.

@@ -9,6 +9,8 @@ use crate::wire::{Correlation, PeerName, RemoteError, ReplyRoute, Value, frame::
 pub(super) const REMEMBERED: usize = 1000;
 /// How much the large ones among them may take together, in bytes.
 const MAX_WEIGHT: usize = 4 << 20;
+/// The same of a peer that is one of many in its process: less than one description, which would be all it holds.
+const HOSTED_WEIGHT: usize = 64 << 10;
 /// From where on an answer counts as large.
 const LARGE: usize = 1 << 10;
 
@@ -36,6 +38,12 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
+    /// Less is remembered from now on, for a peer that is one of many in its process.
+    pub(super) fn be_light(&mut self) {
+        self.attempts.most = HOSTED_WEIGHT;
+        self.commands.most = HOSTED_WEIGHT;
+    }
+
     /// A request came: what is known of it.
     pub(super) fn arrive(&mut self, source: &PeerName, correlation: &Correlation) -> Seen {
         self.attempts.begin((source.clone(), correlation.clone()))
@@ -86,11 +94,12 @@ struct Memory<K> {
     order: VecDeque<K>,
     large: VecDeque<(K, usize)>,
     weight: usize,
+    most: usize,
 }
 
 impl<K> Default for Memory<K> {
     fn default() -> Self {
-        Self { known: HashMap::new(), order: VecDeque::new(), large: VecDeque::new(), weight: 0 }
+        Self { known: HashMap::new(), order: VecDeque::new(), large: VecDeque::new(), weight: 0, most: MAX_WEIGHT }
     }
 }
 
@@ -114,7 +123,7 @@ impl<K: Clone + Eq + std::hash::Hash> Memory<K> {
             self.weight += weight;
         }
         self.leave(key);
-        while self.weight > MAX_WEIGHT
+        while self.weight > self.most
             && let Some((key, weight)) = self.large.pop_front()
         {
             self.weight -= weight;

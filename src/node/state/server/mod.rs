@@ -177,6 +177,10 @@ impl Server {
         self.counters.epoch()
     }
 
+    pub(super) fn be_light(&mut self) {
+        self.repeats.be_light();
+    }
+
     pub(super) fn serve(&mut self, serving: Serving) {
         self.serving = serving;
     }
