@@ -10,7 +10,7 @@
 //! | layer | what it is |
 //! | --- | --- |
 //! | [`wire`] | pure: frames, values (MessagePack, JSON), names, topics |
-//! | [`contract`] | pure: type language, validation, descriptions, shape hash |
+//! | [`contract`] | pure: type language, validation, descriptions, shape hash, context, compatibility |
 //! | [`link`] | tokio I/O, one task per transport, no RPC knowledge |
 //! | [`node`] | our peer: pure state machines, one driver, a clonable handle, serving |
 //! | [`fake`] | peers that stand in for devices: contract, script, timers, who holds which name |

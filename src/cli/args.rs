@@ -7,6 +7,18 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
+use super::{
+    call::CallArgs,
+    check::CheckArgs,
+    describe::DescribeArgs,
+    diff::DiffArgs,
+    ending::USAGE,
+    network::NetworkArgs,
+    peers::PeersArgs,
+    shell::{CompletionsArgs, ManArgs},
+    watch::WatchArgs,
+};
+
 /// Puts a live plant network in front of an MCP client.
 #[derive(Debug, Parser)]
 #[command(name = "plantbridge", disable_version_flag = true, disable_help_subcommand = true)]
@@ -23,42 +35,57 @@ pub struct Cli {
 pub(super) enum Command {
     /// Joins a plant network and serves it to an MCP client on standard input and output.
     Mcp(Box<McpArgs>),
+    /// Lists who is on the network.
+    Peers(Box<PeersArgs>),
+    /// Shows what a peer serves.
+    Describe(Box<DescribeArgs>),
+    /// Calls one method of a peer, once. Nothing is ever repeated; a refusal says what may be concluded.
+    Call(Box<CallArgs>),
+    /// Listens to one event of a peer: one line of JSON each, and what was missed.
+    Watch(Box<WatchArgs>),
+    /// Holds a peer against a contract: whether it still serves who was built against that.
+    Check(Box<CheckArgs>),
+    /// Compares two sides, each a peer or the file of a contract.
+    Diff(Box<DiffArgs>),
     /// Starts a broker and a bakery on this machine, tours them through a real MCP client, and stays up to be attached to.
     #[cfg(feature = "demo")]
     Demo(DemoArgs),
+    /// Prints a script that completes this command line in a shell.
+    Completions(CompletionsArgs),
+    /// Prints the manual page, of everything or of one subcommand.
+    Man(ManArgs),
+}
+
+impl Command {
+    /// Whether refusals are wanted as JSON.
+    pub(super) fn wants_json(&self) -> bool {
+        match self {
+            Self::Peers(args) => args.errand.json,
+            Self::Describe(args) => args.errand.json,
+            Self::Call(args) => args.errand.json,
+            Self::Watch(args) => args.errand.json,
+            Self::Check(args) => args.errand.json,
+            Self::Diff(args) => args.errand.json,
+            _ => false,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
 pub(super) struct McpArgs {
-    /// The MQTT 5 broker: mqtt://host[:1883] or mqtts://host[:8883]. The account comes from PLANTBRIDGE_MQTT_USERNAME and
-    /// PLANTBRIDGE_MQTT_PASSWORD, never from here.
-    #[arg(long, value_name = "URL")]
-    pub(super) broker: Option<String>,
+    #[command(flatten)]
+    pub(super) network: NetworkArgs,
     /// Serves a bakery on an embedded broker instead of a plant.
     #[cfg(feature = "demo")]
     #[arg(long, conflicts_with = "broker")]
     pub(super) demo: bool,
-    /// Our name on the network; made up if not given. A name belongs to one process per broker.
-    #[arg(long, value_name = "PEER")]
-    pub(super) name: Option<String>,
-    /// The topic prefix all peers share.
-    #[arg(long, value_name = "TOPIC", default_value = "msgrpc/v2")]
-    pub(super) prefix: String,
-    /// How long a call waits for its answer, in milliseconds, unless it says otherwise.
-    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=600_000))]
-    pub(super) timeout: u32,
     /// Only looks: tools that change something are not shown, and only what a peer declares to be an observation is sent.
+    /// PLANTBRIDGE_READ_ONLY=1 says the same.
     #[arg(long)]
     pub(super) read_only: bool,
-    /// Certificates of a private authority to trust beside the system's, as PEM.
-    #[arg(long, value_name = "FILE")]
-    pub(super) ca: Option<PathBuf>,
-    /// Our certificate towards the broker, as PEM. Needs --client-key.
-    #[arg(long, value_name = "FILE", requires = "client_key")]
-    pub(super) client_cert: Option<PathBuf>,
-    /// The key of --client-cert, as PEM.
-    #[arg(long, value_name = "FILE", requires = "client_cert")]
-    pub(super) client_key: Option<PathBuf>,
+    /// A directory to keep contracts in, as <name>.types.json; made when the first is saved.
+    #[arg(long, value_name = "DIR")]
+    pub(super) contracts: Option<PathBuf>,
     /// Prints the table of all tools and exits.
     #[arg(long, exclusive = true)]
     pub(super) tools: bool,
@@ -81,8 +108,8 @@ pub(super) enum Parsed {
     Run(Command),
     /// Print this and succeed.
     Say(String),
-    /// Print this one line and fail.
-    Wrong(String),
+    /// Print this one line and fail with this exit code.
+    Wrong(String, u8),
 }
 
 /// Reads the command line.
@@ -94,8 +121,14 @@ pub(super) fn parse(arguments: &[OsString]) -> Parsed {
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Parsed::Say(error.render().to_string())
         }
-        Err(error) => Parsed::Wrong(one_line(&error, arguments)),
+        Err(error) => Parsed::Wrong(one_line(&error, arguments), wrong_code(arguments)),
     }
+}
+
+/// What serves others ends with 1 whatever keeps it from starting; what is for people tells wrong usage apart.
+fn wrong_code(arguments: &[OsString]) -> u8 {
+    let serves = |word: &OsString| word == "mcp" || word == "demo";
+    if arguments.get(1).is_some_and(serves) { 1 } else { USAGE }
 }
 
 fn version() -> String {
@@ -132,9 +165,13 @@ mod tests {
     use super::*;
 
     fn wrong(arguments: &[&str]) -> String {
+        refused(arguments).0
+    }
+
+    fn refused(arguments: &[&str]) -> (String, u8) {
         let words: Vec<OsString> = ["plantbridge"].iter().chain(arguments).map(OsString::from).collect();
         match parse(&words) {
-            Parsed::Wrong(text) => text,
+            Parsed::Wrong(text, code) => (text, code),
             Parsed::Run(command) => panic!("{command:?}"),
             Parsed::Say(text) => panic!("{text}"),
         }
@@ -169,6 +206,56 @@ mod tests {
             assert!(text.contains(holds) && !text.contains('\n') && !text.starts_with("error"), "{text}");
             assert!(!text.contains("--help"), "{text}");
         }
+    }
+
+    /// Every bad input of what is for people: one line that names the flag or the place, and exit code 2.
+    #[test]
+    fn what_is_for_people_tells_wrong_usage_apart() {
+        let cases: [(&[&str], &str); 22] = [
+            (&["peers", "stray"], "stray"),
+            (&["peers", "--wait", "-1"], "--wait"),
+            (&["peers", "--wait", "600001"], "--wait"),
+            (&["peers", "--wait"], "--wait needs a value, and nothing follows it"),
+            (&["peers", "--broker", "--json"], "--broker needs a value, and '--json' is another flag"),
+            (&["describe"], "<PEER>"),
+            (&["describe", ""], "<PEER>"),
+            (&["call", "oven-1"], "<NAMESPACE.METHOD>"),
+            (&["call", "oven-1", "read"], "<NAMESPACE.METHOD>"),
+            (&["call", "oven-1", "oven.read", "-x"], "-x"),
+            (&["call", "oven-1", "oven.read", "--args", "{}"], "--args"),
+            (&["call", "oven-1", "oven.read", "--args", "[1"], "--args"),
+            (&["call", "oven-1", "oven.read", "1", "--args", "[1]"], "--args"),
+            (&["call", "oven-1", "oven.read", "--idempotency-key", ""], "--idempotency-key"),
+            (&["call", "oven-1", "oven.read", "--timeout", "0"], "--timeout"),
+            (&["watch", "oven-1", "oven.door", "--seconds", "0"], "--seconds"),
+            (&["watch", "oven-1", "oven.door", "--max-events", "0"], "--max-events"),
+            (&["check", "--peer", "oven-1"], "--against"),
+            (&["check", "--against", "x.json"], "--peer"),
+            (&["diff", "oven-1"], "<B>"),
+            (&["completions", "cmd"], "SHELL"),
+            (&["nonsense"], "nonsense"),
+        ];
+        for (arguments, holds) in cases {
+            let (text, code) = refused(arguments);
+            assert!(
+                text.contains(holds) && !text.contains('\n') && !text.starts_with("error"),
+                "{arguments:?}: {text}"
+            );
+            assert_eq!(code, USAGE, "{text}");
+        }
+        assert_eq!(refused(&["mcp", "--bogus"]).1, 1, "what serves others ends as it always did");
+    }
+
+    /// A negative number is an argument, and so is everything behind a double dash.
+    #[test]
+    fn arguments_of_a_call_may_begin_with_a_dash() {
+        let words = |arguments: &[&str]| {
+            let typed = ["plantbridge", "call", "p", "n.m"].iter().chain(arguments).map(OsString::from);
+            let Parsed::Run(Command::Call(args)) = parse(&typed.collect::<Vec<_>>()) else { panic!("{arguments:?}") };
+            args.words
+        };
+        assert_eq!(words(&["-5", "--json", "-1.5e3"]), ["-5", "-1.5e3"]);
+        assert_eq!(words(&["--json", "--", "--x", "-y"]), ["--x", "-y"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{
     StartError,
     args::DemoArgs,
     mcp,
-    network::{Behaviour, Network, TlsArgs},
+    network::{Behaviour, Network, NetworkArgs},
     stop,
 };
 use crate::{
@@ -16,8 +16,6 @@ use crate::{
 
 /// How long our own peer may take to come to the demo's network.
 const JOIN_WAIT: Duration = Duration::from_secs(10);
-/// How long a call of the tour waits for its answer.
-const CALL_WAIT: Duration = Duration::from_secs(10);
 
 /// Starts the bakery and walks through it; then stays until asked to end, unless once is enough.
 pub(super) async fn run(args: DemoArgs) -> Result<(), StartError> {
@@ -44,8 +42,8 @@ async fn open(demo: &Demo, once: bool) -> Result<(), StartError> {
 
 /// The tour, by a bridge of its own that leaves again.
 async fn walk(demo: &Demo) -> Result<(), StartError> {
-    let behaviour = Behaviour { read_only: false, timeout: CALL_WAIT };
-    let network = Network::new(demo.url(), None, "msgrpc/v2", None, TlsArgs::default(), &behaviour)?;
+    let behaviour = Behaviour { role: "mcp", ..Behaviour::default() };
+    let network = Network::new(demo.url(), NetworkArgs::defaults(), behaviour)?;
     let (plant, node, running) = network.join();
     node.network_when(JOIN_WAIT, node::Network::is_settled).await;
     let toured = tour::run(&mcp::front(plant), &mut std::io::stdout()).await;

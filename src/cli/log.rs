@@ -6,12 +6,15 @@ use tracing_subscriber::{filter::Targets, fmt, prelude::*};
 
 /// What is logged unless RUST_LOG says otherwise. The SDK and the MQTT client write payloads, so they are heard
 /// only when they fail.
-const DEFAULT: &str = "warn,plantbridge=info,rmcp=error,rumqttc=error,mqtt5=error";
+pub(super) const SERVING: &str = "warn,plantbridge=info,rmcp=error,rumqttc=error,mqtt5=error";
 
-/// Starts logging.
-pub(super) fn init() {
+/// The same of what does one thing and says itself what came of it.
+pub(super) const ERRAND: &str = "error";
+
+/// Starts logging, of this unless RUST_LOG says otherwise.
+pub(super) fn init(usual: &str) {
     let wanted = std::env::var("RUST_LOG").ok().and_then(|wanted| wanted.parse::<Targets>().ok());
-    let filter = wanted.unwrap_or_else(|| DEFAULT.parse().unwrap_or_default());
+    let filter = wanted.unwrap_or_else(|| usual.parse().unwrap_or_default());
     let colours = std::io::stderr().is_terminal();
     let log = fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
     // A second call finds logging started, which is what it wants.

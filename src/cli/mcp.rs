@@ -9,7 +9,8 @@ use uuid::Uuid;
 use super::{
     StartError,
     args::McpArgs,
-    network::{Behaviour, Network, TlsArgs},
+    environment::Environment,
+    network::{Behaviour, Network},
     secrets::Secrets,
     stop,
 };
@@ -49,22 +50,28 @@ pub(super) enum Config {
 }
 
 impl Config {
-    pub(super) fn new(mut args: McpArgs, secrets: Secrets) -> Result<Self, StartError> {
+    pub(super) fn new(mut args: McpArgs, environment: Environment) -> Result<Self, StartError> {
+        args.read_only |= environment.read_only;
         #[cfg(feature = "demo")]
         if args.demo {
             return Ok(Self::Demo(Box::new(args)));
         }
-        let Some(broker) = args.broker.take() else {
+        let Some(broker) = args.network.broker.clone().or(environment.broker) else {
             return Err(StartError(NOTHING_TO_SERVE.into()));
         };
-        Ok(Self::Broker(Box::new(network(&broker, args, secrets)?)))
+        Ok(Self::Broker(Box::new(network(&broker, args, environment.secrets)?)))
     }
 }
 
 fn network(broker: &str, args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
-    let tls = TlsArgs { ca: args.ca, client_cert: args.client_cert, client_key: args.client_key };
-    let behaviour = Behaviour { read_only: args.read_only, timeout: Duration::from_millis(args.timeout.into()) };
-    Network::new(broker, args.name.as_deref(), &args.prefix, secrets.mqtt, tls, &behaviour)
+    let behaviour = Behaviour {
+        broker_is_environments: args.network.broker.is_none(),
+        role: "mcp",
+        read_only: args.read_only,
+        account: secrets.mqtt,
+        contracts: args.contracts,
+    };
+    Network::new(broker, args.network, behaviour)
 }
 
 /// Serves until the client goes away or the system asks us to end.
@@ -100,7 +107,8 @@ async fn bridge(network: Network) {
 
 /// What MCP clients of a plant are served by.
 pub(super) fn front(plant: Plant) -> Server {
-    let offer = Offer { read_only: plant.settings().read_only, ..Offer::default() };
+    let (read_only, contracts) = (plant.settings().read_only, plant.keeps_contracts());
+    let offer = Offer { read_only, contracts, ..Offer::default() };
     let registry = Registry::new(tools::all(), offer);
     let config = server::Config {
         limits: Limits::default(),

@@ -1,18 +1,37 @@
 //! What was typed, as validated configuration, and the composition root: every task of the process is owned here.
 
 mod args;
+mod call;
+mod check;
+mod contract_file;
 #[cfg(feature = "demo")]
 mod demo;
+mod describe;
+mod diff;
+mod ending;
+mod environment;
+mod errand;
+mod fix;
+mod later;
 mod log;
 mod mcp;
+mod member;
 mod network;
+mod out;
+mod peers;
 mod secrets;
+mod shell;
 mod stop;
+mod tidings;
+mod watch;
 
 use std::{io::Write, process::ExitCode};
 
 pub use args::Cli;
-use args::{Command, Parsed};
+use args::{Command, McpArgs, Parsed};
+use ending::Failure;
+use environment::Environment;
+use errand::Errand;
 
 use crate::mcp::{codes, registry, tools};
 
@@ -27,65 +46,104 @@ impl StartError {
     }
 }
 
-/// Runs what the command line asks for. Exit code 0: done; 1: it could not start, or the tour found something wrong.
+/// Runs what the command line asks for. Exit code 0: done. 1: it could not start, was refused, is in doubt, or found
+/// something wrong. 2: what is for people was asked for in a way that makes no sense.
 pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode {
     // Read before any thread starts, so that nothing runs while the environment is read (design: secrets).
-    let secrets = secrets::read();
+    let environment = environment::read();
     let closed = secrets::close_process();
     let arguments: Vec<_> = arguments.into_iter().collect();
-    let parsed = args::parse(&arguments);
-    let outcome = match parsed {
+    match args::parse(&arguments) {
         Parsed::Say(text) => {
             say(&text);
-            Ok(())
+            ExitCode::SUCCESS
         }
-        Parsed::Wrong(text) => Err(StartError(text)),
-        Parsed::Run(command) => secrets.and_then(|secrets| run(command, secrets, closed)),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // With standard error closed there is nobody to tell.
-            let _ = writeln!(std::io::stderr(), "plantbridge: {error}");
-            ExitCode::FAILURE
-        }
+        Parsed::Wrong(text, code) => failed(&text, code),
+        Parsed::Run(command) => run(command, environment, closed),
     }
 }
 
-fn run(command: Command, secrets: secrets::Secrets, closed: std::io::Result<()>) -> Result<(), StartError> {
-    match command {
-        Command::Mcp(args) if args.errors => {
-            say(&codes::errors_table());
-            Ok(())
-        }
-        Command::Mcp(args) if args.tools => {
-            say(&registry::tools_table(&tools::all()));
-            Ok(())
-        }
-        Command::Mcp(args) => {
-            let config = mcp::Config::new(*args, secrets)?;
-            log::init();
-            if let Err(error) = closed {
-                tracing::warn!("the process stays readable to others of this user: {error}");
-            }
-            block_on(mcp::serve(config))
-        }
+fn run(command: Command, environment: Result<Environment, StartError>, closed: std::io::Result<()>) -> ExitCode {
+    let json = command.wants_json();
+    let done = match command {
+        Command::Mcp(args) => return served(serve(*args, environment, closed)),
         #[cfg(feature = "demo")]
         Command::Demo(args) => {
-            log::init();
-            block_on(demo::run(args))
+            log::init(log::SERVING);
+            return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
+        verb => environment.map_err(Failure::from).and_then(|environment| errand(verb, environment)),
+    };
+    done.map_or_else(|failure| failure.report(json), |()| ExitCode::SUCCESS)
+}
+
+/// The subcommands that join a network for one thing.
+fn errand(command: Command, environment: Environment) -> Result<(), Failure> {
+    log::init(log::ERRAND);
+    match command {
+        Command::Peers(args) => block_on(errand::run(args.errand, true, environment, peers::run))?,
+        Command::Describe(args) => {
+            let work = async |errand: &Errand| describe::run(errand, *args.clone()).await;
+            block_on(errand::run(args.errand.clone(), true, environment, work))?
+        }
+        Command::Call(args) => {
+            let work = async |errand: &Errand| call::run(errand, *args.clone()).await;
+            block_on(errand::run(args.errand.clone(), args.read_only, environment, work))?
+        }
+        Command::Watch(args) => {
+            let work = async |errand: &Errand| watch::run(errand, *args.clone()).await;
+            block_on(errand::run(args.errand.clone(), true, environment, work))?
+        }
+        Command::Check(args) => {
+            let work = async |errand: &Errand| check::run(errand, *args.clone()).await;
+            block_on(errand::run(args.errand.clone(), true, environment, work))?
+        }
+        Command::Diff(args) if args.is_local() => diff::local(*args),
+        Command::Diff(args) => {
+            let work = async |errand: &Errand| diff::run(errand, *args.clone()).await;
+            block_on(errand::run(args.errand.clone(), true, environment, work))?
+        }
+        _ => Ok(()),
     }
+}
+
+fn serve(
+    args: McpArgs,
+    environment: Result<Environment, StartError>,
+    closed: std::io::Result<()>,
+) -> Result<(), StartError> {
+    if args.errors || args.tools {
+        say(&if args.errors { codes::errors_table() } else { registry::tools_table(&tools::all()) });
+        return Ok(());
+    }
+    let config = mcp::Config::new(args, environment?)?;
+    log::init(log::SERVING);
+    if let Err(error) = closed {
+        tracing::warn!("the process stays readable to others of this user: {error}");
+    }
+    block_on(mcp::serve(config))?
+}
+
+fn served(outcome: Result<(), StartError>) -> ExitCode {
+    outcome.map_or_else(|error| failed(&error.0, 1), |()| ExitCode::SUCCESS)
+}
+
+fn failed(text: &str, code: u8) -> ExitCode {
+    // With standard error closed there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "plantbridge: {text}");
+    ExitCode::from(code)
 }
 
 /// One thread drives everything: a call crosses no core on its way, and the process stays small.
-fn block_on(work: impl Future<Output = Result<(), StartError>>) -> Result<(), StartError> {
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| StartError(format!("the runtime did not start: {error}")))?;
     let outcome = runtime.block_on(work);
-    // A blocked read of a terminal cannot be taken back; it must not keep the process.
+    // A blocked read or write of a terminal cannot be taken back; it must not keep the process.
     runtime.shutdown_background();
-    outcome
+    Ok(outcome)
 }
 
 /// Prints what was asked for instead of running; a reader that has gone is no failure.

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use clap::Args;
 use uuid::Uuid;
 
 use super::StartError;
@@ -16,6 +17,42 @@ use crate::{
     wire::{PeerName, name::Prefix, topic::Topics},
 };
 
+/// The flags of every subcommand that joins a network.
+#[derive(Clone, Debug, Args)]
+pub(super) struct NetworkArgs {
+    /// The MQTT 5 broker: mqtt://host[:1883] or mqtts://host[:8883]; else that of PLANTBRIDGE_BROKER. The account comes from
+    /// PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, never from here.
+    #[arg(long, value_name = "URL")]
+    pub(super) broker: Option<String>,
+    /// Our name on the network; made up if not given. A name belongs to one process per broker.
+    #[arg(long, value_name = "PEER")]
+    name: Option<String>,
+    /// The topic prefix all peers share.
+    #[arg(long, value_name = "TOPIC", default_value = "msgrpc/v2")]
+    prefix: String,
+    /// How long a call waits for its answer, in milliseconds, unless it says otherwise.
+    #[arg(long, value_name = "MS", default_value_t = 10_000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=600_000))]
+    timeout: u32,
+    /// Certificates of a private authority to trust beside the system's, as PEM.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Our certificate towards the broker, as PEM. Needs --client-key.
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    client_cert: Option<PathBuf>,
+    /// The key of --client-cert, as PEM.
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    client_key: Option<PathBuf>,
+}
+
+#[cfg(any(test, feature = "demo"))]
+impl NetworkArgs {
+    /// What they are when none is given.
+    pub(super) fn defaults() -> Self {
+        let (broker, name, prefix) = (None, None, "msgrpc/v2".into());
+        Self { broker, name, prefix, timeout: 10_000, ca: None, client_cert: None, client_key: None }
+    }
+}
+
 /// Which network, as whom.
 #[derive(Debug)]
 pub(super) struct Network {
@@ -24,49 +61,48 @@ pub(super) struct Network {
     settings: Settings,
     broker: String,
     prefix: Prefix,
+    contracts: Option<PathBuf>,
 }
 
-/// The files TLS is made of.
+/// What is not for the flags of the network to say.
 #[derive(Debug, Default)]
-pub(super) struct TlsArgs {
-    pub(super) ca: Option<PathBuf>,
-    pub(super) client_cert: Option<PathBuf>,
-    pub(super) client_key: Option<PathBuf>,
-}
-
-/// How verbs behave on it.
-#[derive(Debug)]
 pub(super) struct Behaviour {
+    /// Whether no flag named the broker.
+    pub(super) broker_is_environments: bool,
+    /// What a made-up name begins with.
+    pub(super) role: &'static str,
+    /// Whether nothing may be changed.
     pub(super) read_only: bool,
-    pub(super) timeout: Duration,
+    /// The account at the broker.
+    pub(super) account: Option<Credentials>,
+    /// Where contracts are kept.
+    pub(super) contracts: Option<PathBuf>,
 }
 
 impl Network {
     /// Checks everything that can be checked before anything is opened.
-    pub(super) fn new(
-        broker: &str,
-        name: Option<&str>,
-        prefix: &str,
-        account: Option<Credentials>,
-        tls: TlsArgs,
-        behaviour: &Behaviour,
-    ) -> Result<Self, StartError> {
-        let url = BrokerUrl::parse(broker).map_err(|error| StartError(format!("--broker: {error}")))?;
-        let made_up = || names::name("mcp", Uuid::new_v4().as_u128());
-        let name = name.map_or_else(made_up, str::to_owned);
+    pub(super) fn new(broker: &str, args: NetworkArgs, behaviour: Behaviour) -> Result<Self, StartError> {
+        if behaviour.contracts.as_ref().is_some_and(|path| path.exists() && !path.is_dir()) {
+            return Err(StartError("--contracts: a directory is needed, and it is a file".into()));
+        }
+        let named = if behaviour.broker_is_environments { "PLANTBRIDGE_BROKER" } else { "--broker" };
+        let url = BrokerUrl::parse(broker).map_err(|error| StartError(format!("{named}: {error}")))?;
+        let made_up = || names::name(behaviour.role, Uuid::new_v4().as_u128());
+        let name = args.name.unwrap_or_else(made_up);
         let name = PeerName::configured(&name).map_err(|error| StartError(format!("--name {name:?}: {error}")))?;
-        let prefix = Prefix::new(prefix).map_err(|error| StartError(format!("--prefix: {error}")))?;
+        let prefix = Prefix::new(&args.prefix).map_err(|error| StartError(format!("--prefix: {error}")))?;
         let topics = Topics::new(&prefix, name.clone()).map_err(|error| StartError(format!("--prefix: {error}")))?;
         let mut link = mqtt::Config::new(url, topics);
         let broker = link.broker.to_string();
-        link.tls = files(tls, link.broker.is_tls())?;
-        link.credentials = account;
+        let files = TlsFiles { ca: args.ca, identity: args.client_cert.zip(args.client_key) };
+        link.tls = tls(&files, link.broker.is_tls())?;
+        link.credentials = behaviour.account;
         let settings = Settings {
             read_only: behaviour.read_only,
-            call_timeout: behaviour.timeout,
+            call_timeout: Duration::from_millis(args.timeout.into()),
             link_names: vec!["mqtt".into()],
         };
-        Ok(Self { name, link, settings, broker, prefix })
+        Ok(Self { name, link, settings, broker, prefix, contracts: behaviour.contracts })
     }
 
     /// The broker, as messages name it.
@@ -80,19 +116,39 @@ impl Network {
         let (inside, board) = loopback::board(self.name.clone());
         let stage = Stage { board, link: self.link.clone(), prefix: self.prefix };
         let identity = Identity { name: self.name, serving, exposed: Vec::new() };
+        let tap = mqtt::Tap::new(self.link.clone());
         let (node, running) = Node::start(identity, vec![mqtt::start(self.link, LinkId(0)), inside]);
-        (Plant::with_fakes(node.clone(), self.settings, None, Some(stage)), node, running)
+        let node = node.with_tap(tap);
+        (Plant::with_fakes(node.clone(), self.settings, self.contracts, Some(stage)), node, running)
     }
 }
 
 /// The TLS settings, if files were named. Files for a connection without TLS would protect nothing, so they are refused.
-fn files(args: TlsArgs, is_tls: bool) -> Result<Option<Tls>, StartError> {
-    let identity = args.client_cert.zip(args.client_key);
-    if args.ca.is_none() && identity.is_none() {
+fn tls(files: &TlsFiles, is_tls: bool) -> Result<Option<Tls>, StartError> {
+    if files.ca.is_none() && files.identity.is_none() {
         return Ok(None);
     }
     if !is_tls {
         return Err(StartError("--ca, --client-cert and --client-key need a broker with TLS: mqtts://".into()));
     }
-    Tls::load(&TlsFiles { ca: args.ca, identity }).map(Some).map_err(StartError::new)
+    Tls::load(files).map(Some).map_err(StartError::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory of contracts that is a file is refused before anything is opened; one that is not there yet is not.
+    #[test]
+    fn the_directory_of_contracts_is_a_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let network = |contracts: PathBuf| {
+            let behaviour = Behaviour { contracts: Some(contracts), ..Behaviour::default() };
+            Network::new("mqtt://localhost", NetworkArgs::defaults(), behaviour)
+        };
+        assert!(network(file).unwrap_err().0.starts_with("--contracts: "));
+        assert!(network(folder.path().join("later")).is_ok());
+    }
 }

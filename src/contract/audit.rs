@@ -111,10 +111,8 @@ fn audit_sets(reader: &mut Reader, sets: &Sets, method: &Method, namespace: &Nam
         return reader.problem("not a path: a field, or fields with dots between them, or *");
     };
     let state = namespace.component.as_ref().and_then(|component| component.state.as_ref());
-    if let Some(state) = state.filter(|state| !leads_anywhere(state, types)) {
-        if type_at(state, &segments, types).is_none() {
-            reader.problem("the component's state has no such path");
-        }
+    if state.is_some_and(|state| !leads_anywhere(state, types) && type_at(state, &segments, types).is_none()) {
+        reader.problem("the component's state has no such path");
     }
 }
 
@@ -427,6 +425,31 @@ mod tests {
         let methods: Vec<String> = (0..5_000).map(|at| format!(r#""m{at}":{{"params":[]}}"#)).collect();
         let found = problems(&format!(r#"{{"namespaces":{{"n":{{"methods":{{{}}}}}}}}}"#, methods.join(",")));
         assert_eq!(found, ["/namespaces/n/methods: 5000 entries, and only 4096 are read"]);
+    }
+
+    /// S-038: a pattern that cannot be run in linear time, or only as a huge program, is compared by its text but neither kept
+    /// nor served; the reason is told, each with its place.
+    #[test]
+    fn s038_patterns_that_cannot_be_checked_are_not_served() {
+        let document = |pattern: &str| {
+            let node = serde_json::json!({"kind": "string", "pattern": pattern});
+            from_json(serde_json::json!({"types": {"T": node}, "namespaces": {}}))
+        };
+        for (pattern, why) in [
+            ("^(?=a)", "not checked here: the pattern looks ahead"),
+            ("(?<!a)b", "not checked here: the pattern looks behind"),
+            ("(a)\\1", "not checked here: the pattern refers back to a group"),
+            ("((((a{99}){99}){99}){99})", "not checked here: too large"),
+        ] {
+            assert!(Contract::parse_to_compare(&document(pattern)).is_ok(), "{pattern}");
+            let [problem] = &Contract::parse_to_serve(&document(pattern)).unwrap_err()[..] else { panic!("{pattern}") };
+            assert_eq!(problem.pointer, "/types/T/pattern");
+            assert!(problem.what.starts_with(why), "{pattern}: {}", problem.what);
+        }
+        let broken = Contract::parse_to_compare(&document("(a")).unwrap_err();
+        assert_eq!(broken[0].to_string(), "/types/T/pattern: not a pattern: a group is not closed");
+        // What backtracking engines explode on is an ordinary pattern here.
+        assert!(Contract::parse_to_serve(&document("^(a+)+$")).is_ok());
     }
 
     /// What a method declares does not contradict itself.

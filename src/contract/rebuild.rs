@@ -121,6 +121,7 @@ mod tests {
             rebuilt.left_out,
             [
                 "method oven.hold, which is described without its parameters",
+                "method oven.set, which is described without its parameters",
                 "method oven.twice, which is described without its parameters",
             ]
         );

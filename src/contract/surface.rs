@@ -1,8 +1,8 @@
 //! What a peer of ours serves, and how it describes that (semantics 2.1).
 //!
-//! A surface holds declarations and counts, never values (S-025). No topology record, placement or elevation is part of
-//! it: our peers have none.
+//! A surface holds declarations and counts, never values (S-025). No elevation is part of it: our peers have none.
 
+use super::context::Places;
 use super::introspection::introspection;
 use super::text::by_code_unit;
 use super::{Component, Effect, Event, Method, Namespace, Sets};
@@ -25,6 +25,8 @@ pub struct Surface {
     pub namespaces: Vec<ServedNamespace>,
     /// Named types as the contract writes them.
     pub types: Map,
+    /// Where the host and its instances stand; no part of the shape.
+    pub places: Option<Places>,
 }
 
 /// One namespace that is served.
@@ -116,7 +118,7 @@ pub fn describe(surface: &Surface) -> Value {
     out.insert("validating", surface.validating);
     let described = |namespace: &&ServedNamespace| describe_namespace(surface, namespace);
     out.insert("namespaces", namespaces.iter().map(described).collect::<Vec<Value>>());
-    out.insert("host", host(&surface.name));
+    out.insert("host", host(surface));
     let mut types = surface.types.clone();
     for (name, node) in own.into_iter().flat_map(|(_, types)| types) {
         types.insert(name, node);
@@ -140,6 +142,9 @@ fn describe_namespace(surface: &Surface, namespace: &ServedNamespace) -> Value {
         copy_members(&mut described, component.entry.as_ref(), &["props", "state"]);
         described.insert("subscribers", count(component.subscribers));
         out.insert("component", described);
+    }
+    if let Some(record) = surface.places.as_ref().and_then(|places| places.described(&namespace.name)) {
+        out.insert("topology", record);
     }
     if !namespace.capabilities.is_empty() {
         let mut names: Vec<&str> = namespace.capabilities.iter().map(String::as_str).collect();
@@ -179,10 +184,10 @@ fn describe_event(event: &Event) -> Value {
     Value::Map(out)
 }
 
-/// A host that was declared nowhere: its own root, no parent, and nothing that outlives the process.
-fn host(name: &str) -> Map {
+/// Where the host stands: a root, which may be part of another host's, and nothing that outlives the process.
+fn host(surface: &Surface) -> Map {
     let mut root = Map::new();
-    root.insert("peer", name);
+    root.insert("peer", surface.name.as_str());
     root.insert("instance", "$host");
     let mut capabilities = Map::new();
     for (key, word) in HOST_CAPABILITIES {
@@ -191,6 +196,9 @@ fn host(name: &str) -> Map {
     let mut host = Map::new();
     host.insert("root", root);
     host.insert("parent", Value::Null);
+    if let Some(places) = &surface.places {
+        places.describe_host(&mut host);
+    }
     host.insert("capabilities", capabilities);
     host
 }
@@ -231,32 +239,43 @@ mod tests {
     use crate::contract::Description;
     use crate::contract::testing::{surfaces, unordered, value, vectors};
 
-    /// Takes out of a recorded description what no peer of ours has: topology records and placement (`topology`, the
-    /// host's parent, owner, place and label), elevation (`elevated`), and collections (`resources`); and the parts the
-    /// recording itself abbreviates, which `the_introspection_namespace_is_as_recorded` covers.
+    /// Takes out of a recorded description what no peer of ours has: elevation (`elevated`), and collections
+    /// (`resources`); and the parts the recording itself abbreviates, which `the_introspection_namespace_is_as_recorded`
+    /// covers.
     fn producible(recorded: &Json) -> Json {
         let mut recorded = recorded.clone();
         let root = recorded.as_object_mut().unwrap();
         root.remove("elevated");
-        let host = root["host"].as_object_mut().unwrap();
-        host["parent"] = Json::Null;
-        host.retain(|key, _| !["owner", "place", "label"].contains(&key.as_str()));
         root["types"].as_object_mut().unwrap().remove("…");
         root["namespaces"].as_array_mut().unwrap().retain(|namespace| namespace["name"] != "msgrpc");
         for namespace in root["namespaces"].as_array_mut().unwrap() {
-            namespace.as_object_mut().unwrap().remove("topology");
             if let Some(component) = namespace.get_mut("component") {
                 component.as_object_mut().unwrap().remove("resources");
             }
+            // No two runs share the name of a link.
+            if let Some(topology) = namespace.get_mut("topology") {
+                topology["parentEpoch"] = "…".into();
+                topology["ownerEpoch"] = "…".into();
+            }
         }
         recorded
+    }
+
+    fn mask_links(namespace: &mut Value) {
+        let Value::Map(namespace) = namespace else { return };
+        if let Some(Value::Map(topology)) = namespace.get_mut("topology") {
+            topology.insert("parentEpoch", "…");
+            topology.insert("ownerEpoch", "…");
+        }
     }
 
     fn described(surface: &Surface) -> Value {
         let Value::Map(mut answer) = describe(surface) else { panic!("a description is a map") };
         let namespaces = answer.get("namespaces").and_then(Value::as_array).unwrap().to_vec();
         let others = namespaces.into_iter().filter(|ns| ns.get("name") != Some(&Value::from("msgrpc")));
-        answer.insert("namespaces", others.collect::<Vec<Value>>());
+        let mut others: Vec<Value> = others.collect();
+        others.iter_mut().for_each(mask_links);
+        answer.insert("namespaces", others);
         let types = answer.get("types").and_then(Value::as_map).unwrap().clone();
         let named = types.into_iter().filter(|(name, _)| !name.starts_with("msgrpc."));
         answer.insert("types", named.collect::<Map>());

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use serde_json::Value as Json;
 
+use super::context::{Axis, Change, Place, Provided, Ref, TokenId, Topology};
 use super::parse::Reader;
 use super::{Component, Contract, Method, Semantics, ServedNamespace, Sets, Surface, TypeNode, Types};
 use crate::contract::document::read_declaration;
-use crate::wire::{Map, Value};
+use crate::wire::{Map, PeerName, Value};
 
 /// JSON text.
 pub(crate) fn json(text: &str) -> Json {
@@ -133,7 +134,14 @@ pub(crate) fn surfaces() -> HashMap<&'static str, Surface> {
                 ..surface("described", vec![plant])
             },
         ),
-        ("component", Surface { validating: true, ..surface("component", vec![oven.clone()]) }),
+        (
+            "component",
+            Surface {
+                validating: true,
+                places: Some(placed_component().places().clone()),
+                ..surface("component", vec![oven.clone()])
+            },
+        ),
         ("generic", Surface { validating: true, path_writes: true, ..surface("generic", vec![oven]) }),
         ("store", surface("store", vec![docker])),
         ("odd", surface("odd", odd)),
@@ -165,4 +173,74 @@ fn bag(name: &str, class_name: &str, methods: &[&str]) -> ServedNamespace {
 
 fn command(name: &str, semantics: Semantics) -> Method {
     Method { semantics: Some(semantics), ..Method::undeclared(name) }
+}
+
+/// A ref from its two halves.
+pub(crate) fn at(peer: &str, instance: &str) -> Ref {
+    Ref::new(PeerName::mqtt(peer).unwrap(), instance).unwrap()
+}
+
+/// A token a test means to exist.
+pub(crate) fn token(id: &str) -> TokenId {
+    TokenId::parse(id).unwrap()
+}
+
+/// Something provided to everybody.
+pub(crate) fn provided(id: &str, instance: &str, axis: Axis, value: impl Into<Value>) -> Provided {
+    Provided { token: token(id), instance: instance.into(), axis, value: value.into(), local: false }
+}
+
+/// Where the recorded component stands.
+pub(crate) fn placed_component() -> Topology {
+    let mut topology = Topology::new(PeerName::mqtt("component").unwrap(), "e").at(&["site-7", "hall-b"]);
+    let place = |instance: &str, parent: Option<Ref>, owner: Option<Ref>, label: &str| {
+        Change::Declare(Place { instance: instance.into(), parent, owner, label: Some(label.into()) })
+    };
+    for change in [
+        place("$host", None, Some(at("mes", "line")), "Hall B"),
+        Change::Parent("$host".into(), Some(at("described", "$host"))),
+        place("line", Some(at("component", "$host")), None, "Line"),
+        place("oven", Some(at("component", "line")), Some(at("mes", "batch-1")), "Ugn 3"),
+    ] {
+        topology.apply(change).unwrap();
+    }
+    topology
+}
+
+/// The two hosts of the recorded context as they stood at first.
+pub(crate) fn recorded_hosts() -> HashMap<&'static str, Topology> {
+    let place = |instance: &str, parent: Option<Ref>, owner: Option<Ref>| Place {
+        instance: instance.into(),
+        parent,
+        owner,
+        label: None,
+    };
+    let (edge_root, plant_root) = (at("edge", "$host"), at("plantHost", "$host"));
+    let mut edge = Topology::new(edge_root.peer.clone(), "edge");
+    let mut plant = Topology::new(plant_root.peer.clone(), "plant");
+    for declared in [
+        place("$host", Some(plant_root.clone()), None),
+        place("machine", Some(edge_root), Some(at("plantHost", "line"))),
+        place("arm", Some(at("edge", "machine")), None),
+        place("dangling", Some(at("edge", "ghost")), None),
+        place("orphan", None, None),
+    ] {
+        edge.declare(declared).unwrap();
+    }
+    plant.declare(place("line", Some(plant_root.clone()), None)).unwrap();
+    for n in 0..=130 {
+        let parent = if n == 0 { plant_root.clone() } else { at("plantHost", &format!("deep{}", n - 1)) };
+        plant.declare(place(&format!("deep{n}"), Some(parent), None)).unwrap();
+    }
+    edge.apply(Change::Provide(provided("acme.note", "machine", Axis::Physical, "near"))).unwrap();
+    let secret = Provided { local: true, ..provided("acme.secret", "$host", Axis::Physical, "s") };
+    for one in [
+        provided("acme.site", "$host", Axis::Physical, value(&json(r#"{"site":"site-7"}"#))),
+        provided("acme.note", "$host", Axis::Physical, "far"),
+        provided("acme.work-order", "line", Axis::Logical, value(&json(r#"{"workOrder":"WO-17"}"#))),
+        secret,
+    ] {
+        plant.apply(Change::Provide(one)).unwrap();
+    }
+    HashMap::from([("edge", edge), ("plantHost", plant)])
 }

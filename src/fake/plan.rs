@@ -93,6 +93,7 @@ impl Plan {
             types: self.contract.types.clone(),
             types_entry: self.contract.types_entry.clone(),
             introspection: true,
+            ..Serving::default()
         }
     }
 

@@ -1,15 +1,14 @@
 //! What a model sees: tools, results, errors, pages.
 //!
 //! The SDK owns the protocol; this layer owns what a tool is ([`registry`]), what it answers ([`result`], [`error`],
-//! [`codes`]), how long lists are cut ([`page`], [`cursor`]), how values of the plant look ([`tagged`]), how many calls
-//! run ([`load`]) and the one handler that serves all revisions of the protocol ([`server`]). No tool knows its door.
+//! [`codes`]), how long lists are cut ([`page`], [`cursor`]), how text of the plant is made harmless ([`mod@text`]), how
+//! many calls run ([`load`]) and the one handler that serves all revisions of the protocol ([`server`]). No tool knows its door.
 
 pub mod check;
 pub mod codes;
 pub mod context;
 pub mod cursor;
 pub mod error;
-pub mod instant;
 pub mod load;
 pub mod page;
 mod refusal;
@@ -17,13 +16,16 @@ pub mod registry;
 pub mod result;
 pub mod schema;
 pub mod server;
-pub mod tagged;
 pub mod text;
 pub mod tools;
 
 pub use codes::ErrorCode;
 pub use context::{CallContext, Door};
 pub use error::{NextCall, Outcome, ToolError};
+pub(crate) use refusal::ticket_state;
 pub use registry::{Hints, Need, Offer, Registry, Spec, Tool};
 pub use result::Source;
 pub use server::Server;
+
+/// Values of the plant as every result writes them.
+pub use crate::wire::tagged;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value as Json};
 
 use super::{
+    CallContext,
     cursor::{Cursors, Position},
     error::{NextCall, ToolError},
     text,
@@ -86,22 +87,40 @@ pub struct PageInfo {
 /// What a page is a page of.
 #[derive(Clone, Copy, Debug)]
 pub struct Pager<'a> {
-    /// Makes and reads cursors.
-    pub cursors: &'a Cursors,
-    /// The tool that is called.
-    pub tool: &'a str,
-    /// Its arguments without `cursor`, as they are to be repeated for the next page. Those other than `limit` and
-    /// `format` are the filters a cursor is bound to.
-    pub arguments: &'a Map<String, Json>,
-    /// Most entries.
-    pub limit: Limit,
-    /// How much of each entry.
-    pub format: Format,
-    /// The cursor of the call.
-    pub cursor: Option<&'a str>,
+    cursors: &'a Cursors,
+    tool: &'a str,
+    arguments: &'a Map<String, Json>,
+    limit: Limit,
+    format: Format,
+    cursor: Option<&'a str>,
 }
 
-impl Pager<'_> {
+impl<'a> Pager<'a> {
+    /// The pages of this call. `arguments` are its arguments without `cursor`, as they are to be repeated for the next
+    /// page; those other than `limit` and `format` are the filters a cursor is bound to.
+    pub fn of(
+        context: &'a CallContext,
+        arguments: &'a Map<String, Json>,
+        limit: Limit,
+        format: Format,
+        cursor: Option<&'a str>,
+    ) -> Self {
+        Self { cursors: context.cursors(), tool: context.tool, arguments, limit, format, cursor }
+    }
+
+    /// The generation that the cursor of the call goes on in; nothing without a cursor.
+    ///
+    /// # Errors
+    ///
+    /// `stale_cursor` if the cursor is not one of ours for this tool and these filters.
+    pub fn generation(&self) -> Result<Option<u64>, ToolError> {
+        match self.position()? {
+            None => Ok(None),
+            Some(Position::At { generation, .. }) => Ok(Some(generation)),
+            Some(Position::After(_)) => Err(Cursors::stale()),
+        }
+    }
+
     /// A page of a list sorted by a unique key. It continues after the last key seen, so a list that moves can be paged.
     ///
     /// # Errors
@@ -151,6 +170,16 @@ impl Pager<'_> {
             }
         }
         Ok(page.finish(self))
+    }
+
+    /// The cursor of this very page of a list that will not be made again.
+    ///
+    /// # Errors
+    ///
+    /// `stale_cursor` as above.
+    pub fn again(&self, generation: u64) -> Result<String, ToolError> {
+        let here = self.position()?.unwrap_or(Position::At { generation, index: 0 });
+        Ok(self.cursors.seal(self.tool, &self.filters(), &here))
     }
 
     fn position(&self) -> Result<Option<Position>, ToolError> {

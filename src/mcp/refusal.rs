@@ -6,15 +6,17 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{ErrorCode, NextCall, Outcome, ToolError};
 use crate::{
-    contract::{Effect, Problem},
+    contract::{Effect, Problem, context::Ref},
     link::DownKind,
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
-    plant::{PlantError, Target, TicketState, TicketView},
+    plant::{PlantError, TapTrouble, Target, TicketState, TicketView},
     wire::RemoteError,
 };
 
 /// How long to wait before the network is tried again.
 const LINK_RETRY: Duration = Duration::from_secs(1);
+/// How many hosts of a chain an error names.
+const HOPS: usize = 32;
 /// How long to wait before a peer that was busy is asked again.
 const PEER_RETRY: Duration = Duration::from_millis(500);
 
@@ -64,6 +66,7 @@ impl From<PlantError> for ToolError {
                 .cause("this tool only looks")
                 .fix("call_method calls it, if that is wanted"),
             PlantError::OddAnswer { target, changes, .. } => odd_answer(&target, changes, message),
+            PlantError::NoContext { at, hops, refusal, .. } => no_context(&at, &hops, refusal, message),
             PlantError::NotAComponent { alternatives, .. } => {
                 Self::new(ErrorCode::NotAComponent, message).alternatives(alternatives)
             }
@@ -93,6 +96,7 @@ impl From<PlantError> for ToolError {
             | PlantError::ExecDisabled { .. }
             | PlantError::FakeFailed { .. }
             | PlantError::UnknownFake { .. }) => of_fakes(error, message),
+            PlantError::TapUnavailable(trouble) => tap_unavailable(&trouble, message),
             PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
             PlantError::LimitReached { limit, .. } => {
                 Self::new(ErrorCode::LimitReached, message).detail("limit", limit).outcome(Outcome::NotRun)
@@ -181,6 +185,23 @@ fn odd_answer(target: &Target, changes: bool, message: String) -> ToolError {
         .fix("call_method shows the answer as it is")
 }
 
+/// A host along a chain that says nothing a chain is made of: what was on the way there is told, and concludes nothing.
+fn no_context(at: &Ref, hops: &[Ref], refusal: Option<RemoteError>, message: String) -> ToolError {
+    let hops: Vec<Json> = hops.iter().take(HOPS).map(|hop| hop.to_string().into()).collect();
+    let error = ToolError::new(ErrorCode::PeerRefused, message)
+        .cause("a chain is known only when every host along it has answered for its part")
+        .fix(format!(
+            "nothing may be concluded about the token; ask whoever runs {}, or read a node whose chain does not lead there",
+            at.peer
+        ))
+        .detail("at", at.to_string())
+        .detail("hops", hops);
+    match refusal {
+        Some(RemoteError { code, message, .. }) => error.peer_error(&code, &message),
+        None => error,
+    }
+}
+
 fn describe_peer(peer: &str) -> String {
     format!("call describe_peer {}", json!({ "peer": peer }))
 }
@@ -230,7 +251,7 @@ fn pointed(problems: &[Problem]) -> Vec<Json> {
 }
 
 /// Where a ticket stands, in one word.
-pub(super) const fn ticket_state(state: &TicketState) -> &'static str {
+pub(crate) const fn ticket_state(state: &TicketState) -> &'static str {
     match state {
         TicketState::Pending => "pending",
         TicketState::Resolved(_) | TicketState::TooLarge(_) => "resolved",
@@ -259,6 +280,32 @@ fn unavailable(links: &[LinkState], message: String) -> ToolError {
         .detail("links", states)
         .retry_after(LINK_RETRY)
         .outcome(Outcome::NotRun)
+}
+
+fn tap_unavailable(trouble: &TapTrouble, message: String) -> ToolError {
+    let error = ToolError::new(ErrorCode::TapUnavailable, message);
+    let allow = "a person must allow this account, in the broker's access list, to read everything under the prefix";
+    match trouble {
+        TapTrouble::NoBroker => error
+            .cause("only a broker shows what others say to each other")
+            .fix("a person must start the bridge with --broker; watch_events and start_watch need none"),
+        TapTrouble::Down(down) if down.kind == DownKind::Unauthorized => {
+            error.cause("the broker does not let this account watch").fix(allow).detail("link", word(down.kind))
+        }
+        TapTrouble::Down(down) => error
+            .cause("watching takes a connection of its own, and it does not come about")
+            .fix("call again, or ask a person whether the broker runs and takes another connection")
+            .detail("link", word(down.kind))
+            .retry_after(LINK_RETRY),
+        TapTrouble::Slow(_) => error
+            .cause("watching takes a connection of its own, and it does not come about")
+            .fix("call again")
+            .retry_after(LINK_RETRY),
+        TapTrouble::Deaf { filter } => error
+            .cause("probably its access list does not let this account read that")
+            .fix(allow)
+            .detail("filter", &**filter),
+    }
 }
 
 fn word(kind: DownKind) -> &'static str {

@@ -68,17 +68,25 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// The flag the process would need, if it runs without.
+    fn missing_flag(self, need: Need) -> Option<&'static str> {
+        match need {
+            Need::Contracts => (!self.contracts).then_some("--contracts"),
+            Need::Scripts => (!self.scripts).then_some("--scripts"),
+            Need::Changing => None,
+        }
+    }
+
     fn refusal(self, name: &str, need: Need) -> Option<ToolError> {
-        let missing_flag = |offered: bool, flag: &str| {
-            (!offered).then(|| {
+        let missing_flag = || {
+            self.missing_flag(need).map(|flag| {
                 ToolError::new(ErrorCode::UnknownTool, format!("{name} needs {flag}, and this bridge runs without it"))
                     .cause(format!("the bridge was started without {flag}"))
                     .fix(format!("ask a person to start the bridge with {flag}"))
             })
         };
         match need {
-            Need::Contracts => missing_flag(self.contracts, "--contracts"),
-            Need::Scripts => missing_flag(self.scripts, "--scripts"),
+            Need::Contracts | Need::Scripts => missing_flag(),
             Need::Changing => self.read_only.then(|| {
                 ToolError::new(ErrorCode::ReadOnly, format!("{name} changes something, and this bridge may only look"))
                     .cause("the bridge was started with --read-only")
@@ -118,6 +126,10 @@ pub struct Tool {
     output: fn() -> Schema,
     checker: OnceLock<Checker>,
     start: Box<Start>,
+    /// Arguments that are there only where the process offers what they need.
+    needing: Vec<(&'static str, Need)>,
+    /// Those that are not, with why.
+    withheld: Vec<(&'static str, &'static str)>,
 }
 
 impl std::fmt::Debug for Tool {
@@ -152,7 +164,33 @@ impl Tool {
             output: schema::output::<R>,
             checker: OnceLock::new(),
             start: Box::new(start),
+            needing: Vec::new(),
+            withheld: Vec::new(),
         }
+    }
+
+    /// The same with an argument that is there only where the process offers what it needs: what is refused anyway is not
+    /// shown.
+    #[must_use]
+    pub fn argument_needs(mut self, argument: &'static str, need: Need) -> Self {
+        self.needing.push((argument, need));
+        self
+    }
+
+    /// The tool as a process that offers `offer` shows it.
+    fn within(mut self, offer: Offer) -> Self {
+        let missing = |(argument, need): &(&'static str, Need)| Some((*argument, offer.missing_flag(*need)?));
+        self.withheld = self.needing.iter().filter_map(missing).collect();
+        self
+    }
+
+    /// The schema of its arguments, without those that are not there.
+    fn arguments(&self) -> Schema {
+        let mut input = (self.input)();
+        if let Some(Json::Object(properties)) = input.get_mut("properties") {
+            properties.retain(|name, _| self.withheld.iter().all(|(withheld, _)| withheld != name));
+        }
+        input
     }
 
     /// What it says of itself.
@@ -168,7 +206,7 @@ impl Tool {
             .destructive(destructive)
             .idempotent(idempotent)
             .open_world(open_world);
-        Listed::new(self.spec.name, self.spec.description.clone(), (self.input)())
+        Listed::new(self.spec.name, self.spec.description.clone(), self.arguments())
             .with_title(self.spec.title)
             .with_annotations(hints)
             .with_raw_output_schema(Arc::new((self.output)()))
@@ -180,7 +218,11 @@ impl Tool {
     ///
     /// `bad_argument`, before anything else.
     pub fn start(&self, plant: Plant, arguments: Map<String, Json>, context: CallContext) -> Result<Work, ToolError> {
-        self.checker.get_or_init(|| Checker::compile(&(self.input)()).0).check(&arguments)?;
+        if let Some((argument, flag)) = self.withheld.iter().find(|(argument, _)| arguments.contains_key(*argument)) {
+            return Err(bad_argument(&format!("/{argument}"), &format!("nothing: it needs {flag}"), "a value")
+                .fix(format!("leave it out, or ask a person to start the bridge with {flag}")));
+        }
+        self.checker.get_or_init(|| Checker::compile(&self.arguments()).0).check(&arguments)?;
         (self.start)(plant, arguments, context)
     }
 }
@@ -196,6 +238,7 @@ pub struct Registry {
 impl Registry {
     /// The tools of a process that offers `offer`.
     pub fn new(tools: Vec<Tool>, offer: Offer) -> Self {
+        let tools: Vec<Tool> = tools.into_iter().map(|tool| tool.within(offer)).collect();
         let by_name = tools.iter().enumerate().map(|(at, tool)| (tool.spec.name, at)).collect();
         Self { tools, by_name, offer }
     }

@@ -295,8 +295,8 @@ fn instructions(registry: &Registry) -> String {
     if registry.offers("list_peers") && registry.offers("describe_peer") {
         out.push_str("Begin with list_peers, then describe_peer. ");
     }
-    let changing: Vec<_> =
-        registry.available().filter(|tool| !tool.spec().hints.read_only).map(|tool| tool.spec().name).collect();
+    let reaches_devices = |tool: &&Tool| !tool.spec().hints.read_only && tool.spec().hints.open_world;
+    let changing: Vec<_> = registry.available().filter(reaches_devices).map(|tool| tool.spec().name).collect();
     if registry.offer().read_only {
         out.push_str("This bridge may only look: nothing that changes the plant is sent. ");
     } else if !changing.is_empty() {

@@ -11,7 +11,10 @@ use super::{
     CallError, Commit, Failure, Heard, TicketLog,
     state::{Answered, Call, CallId, RunId, Stream, SubscriptionId},
 };
-use crate::wire::{Correlation, PeerName, Value};
+use crate::{
+    contract::context::{Change, TopologyFault},
+    wire::{Correlation, PeerName, Value},
+};
 
 /// What the handle asks for.
 #[derive(Debug)]
@@ -37,6 +40,14 @@ pub(super) enum Command {
     Commit {
         namespace: String,
         change: Commit,
+    },
+    Place {
+        change: Change,
+        answer: oneshot::Sender<Result<(), TopologyFault>>,
+    },
+    Mute {
+        namespace: String,
+        muted: bool,
     },
     Defer {
         run: RunId,

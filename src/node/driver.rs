@@ -51,7 +51,7 @@ pub(super) fn start(identity: Identity, links: Vec<Link>, hosted: bool) -> (Node
     let (network_tx, network) = watch::channel(Arc::default());
     let name = identity.name.clone();
     let shared = Shared { name: name.clone(), commands, releases, network, ids: AtomicU64::new(1) };
-    let node = Node { shared: Arc::new(shared) };
+    let node = Node { shared: Arc::new(shared), tap: None };
     let epoch = Uuid::new_v4().simple().to_string();
     let mut state = NodeState::new(name, links.iter().map(|link| link.id), epoch, Uuid::new_v4().into_bytes());
     if hosted {
@@ -236,6 +236,11 @@ impl Driver {
             }
             Command::Emit { namespace, event, args } => self.state.emit(&namespace, &event, &args),
             Command::Commit { namespace, change } => self.state.commit(&namespace, change),
+            Command::Place { change, answer } => {
+                // Whoever no longer asks has made the change all the same.
+                let _ = answer.send(self.state.change_topology(change));
+            }
+            Command::Mute { namespace, muted } => self.state.mute(&namespace, muted),
             Command::Defer { run, life, gone, answer } => {
                 let deferred = self.state.defer(run, life, now);
                 if deferred.is_ok() {

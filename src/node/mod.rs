@@ -28,6 +28,7 @@ pub mod state;
 #[cfg(test)]
 pub(crate) mod testing;
 mod ticket;
+mod traffic;
 
 use std::{
     sync::{
@@ -53,9 +54,11 @@ pub use self::{
         Serving, Stream, TicketUpdate,
     },
     ticket::{Ended, Progress, TicketHandle, TicketLog},
+    traffic::{Traffic, TrafficNews},
 };
 use crate::{
-    link::{Link, LinkId},
+    contract::context::{Change, TopologyFault},
+    link::{Link, LinkId, mqtt::Tap},
     wire::{PeerName, Stamp, Value},
 };
 
@@ -63,6 +66,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Node {
     shared: Arc<Shared>,
+    /// What lets us listen to others, where there is something.
+    tap: Option<Tap>,
 }
 
 #[derive(Debug)]
@@ -257,6 +262,25 @@ impl Node {
     /// Changes a component of ours. Changes made before a method returns are told before its answer.
     pub async fn commit(&self, namespace: &str, change: Commit) {
         let _ = self.shared.commands.send(Command::Commit { namespace: namespace.into(), change }).await;
+    }
+
+    /// Changes where our instances stand, or what they provide. Changes made before a method returns are told before its
+    /// answer.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be so; nothing has changed then.
+    pub async fn change_topology(&self, change: Change) -> Result<(), TopologyFault> {
+        let (answer, answered) = oneshot::channel();
+        // A driver that is gone has nobody to tell.
+        let _ = self.shared.commands.send(Command::Place { change, answer }).await;
+        answered.await.unwrap_or(Ok(()))
+    }
+
+    /// Has a namespace of ours go silent, or speak again: while it is silent its events are counted and its changes made,
+    /// and nobody is told. It is how a demonstration loses something on purpose.
+    pub async fn mute(&self, namespace: &str, muted: bool) {
+        let _ = self.shared.commands.send(Command::Mute { namespace: namespace.into(), muted }).await;
     }
 
     /// Leaves the network: what waits is resolved, the departure is announced, links are flushed and closed. Await

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Plant, PlantError, Principal, Target, Ticket, descriptions::is_fake, gate::Action, nearest, while_wanted};
 use crate::{
     contract::{
-        ArgumentFault, Description, Effect, Method, Namespace, Semantics, TypeNode, Types, signature, validate,
+        ArgumentFault, Description, Effect, Method, Namespace, Semantics, TypeNode, Types, signature, validate, words,
     },
     node::{Answer, Call},
     wire::{Map, PeerName, Value},
@@ -41,6 +41,8 @@ pub enum Arguments {
     Positional(Vec<Value>),
     /// By the names the peer gives its parameters.
     Named(Map),
+    /// As typed, by position: what each means is for the peer's description to say.
+    Words(Vec<String>),
 }
 
 /// A call that was answered.
@@ -146,7 +148,7 @@ pub(super) fn check(
 ) -> Result<Ready, PlantError> {
     let target = Target { peer, namespace: request.namespace, method: request.method };
     let Some(description) = description else {
-        let args = positional(&target, request.arguments, None)?;
+        let args = positional(&target, request.arguments, None, &Types::default())?;
         let (semantics, effect) = (None, Effect::Operate);
         let needs_control = matches!(target.method.as_str(), "$acquire" | "$release");
         let (checked, fake) = (false, false);
@@ -157,7 +159,7 @@ pub(super) fn check(
     let Some(method) = namespace.method(&target.method) else {
         return built_in(target, request.arguments, namespace, fake);
     };
-    let args = positional(&target, request.arguments, Some(method))?;
+    let args = positional(&target, request.arguments, Some(method), &description.types)?;
     let checked = method.params.is_some();
     arguments(&target, method, &description.types, &args)?;
     let (semantics, effect, needs_control) = (method.semantics, method.effect(), method.requires_authority);
@@ -180,7 +182,7 @@ fn built_in(target: Target, arguments: Arguments, namespace: &Namespace, fake: b
             });
         }
     };
-    let args = positional(&target, arguments, None)?;
+    let args = positional(&target, arguments, None, &Types::default())?;
     let needs_control = effect != Effect::Observe;
     Ok(Ready { target, args, semantics, effect, checked: false, fake, needs_control })
 }
@@ -207,10 +209,18 @@ pub(crate) fn find_namespace<'a>(
     })
 }
 
-/// Puts named arguments in the order of the parameters.
-fn positional(target: &Target, arguments: Arguments, method: Option<&Method>) -> Result<Vec<Value>, PlantError> {
+/// Puts named arguments in the order of the parameters, and reads words by them.
+fn positional(
+    target: &Target,
+    arguments: Arguments,
+    method: Option<&Method>,
+    types: &Types,
+) -> Result<Vec<Value>, PlantError> {
     let named = match arguments {
         Arguments::Positional(args) => return Ok(args),
+        Arguments::Words(words) => {
+            return words::values(&words, method, types).map_err(|fault| invalid(target, method, fault));
+        }
         Arguments::Named(named) => named,
     };
     let names = method.map(|method| method.param_names.as_slice()).unwrap_or_default();
@@ -247,14 +257,15 @@ fn positional(target: &Target, arguments: Arguments, method: Option<&Method>) ->
 
 /// Checks arguments as the peer would.
 fn arguments(target: &Target, method: &Method, types: &Types, args: &[Value]) -> Result<(), PlantError> {
-    match validate::before_sending(args, method, types) {
-        Ok(()) => Ok(()),
-        Err(ArgumentFault { argument, text }) => Err(PlantError::InvalidParams {
-            target: target.clone(),
-            argument: argument.map_or_else(|| "/args".into(), |at| format!("/args/{at}")),
-            problem: text,
-            signature: signature::line(method),
-        }),
+    validate::before_sending(args, method, types).map_err(|fault| invalid(target, Some(method), fault))
+}
+
+fn invalid(target: &Target, method: Option<&Method>, ArgumentFault { argument, text }: ArgumentFault) -> PlantError {
+    PlantError::InvalidParams {
+        target: target.clone(),
+        argument: argument.map_or_else(|| "/args".into(), |at| format!("/args/{at}")),
+        problem: text,
+        signature: method.map_or_else(|| format!("{}(…)", target.method), signature::line),
     }
 }
 

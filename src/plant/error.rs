@@ -1,9 +1,12 @@
 //! Why a verb did not do what it was asked. Each variant holds what the reader needs to do better.
 
+use std::time::Duration;
+
 use super::{TicketView, fakes::taken};
 use crate::{
-    contract::{Effect, Problem},
+    contract::{Effect, Problem, context::Ref},
     fake::Taken,
+    link::DownReason,
     node::{CallError, LinkState},
     wire::{PeerName, RemoteError},
 };
@@ -180,6 +183,18 @@ pub enum PlantError {
         /// The two.
         methods: (String, String),
     },
+    /// A host along a chain answered, and not what a chain can be made of.
+    #[error("{} could not be asked about {at}: {problem}", .at.peer)]
+    NoContext {
+        /// What it was asked about.
+        at: Ref,
+        /// What was answered before, one ref a host.
+        hops: Vec<Ref>,
+        /// What is wrong.
+        problem: String,
+        /// Its refusal, if it was one.
+        refusal: Option<RemoteError>,
+    },
     /// No ticket of that id is known.
     #[error("no ticket '{ticket}' is known")]
     UnknownTicket {
@@ -289,6 +304,9 @@ pub enum PlantError {
         /// Those there are.
         alternatives: Vec<String>,
     },
+    /// The traffic of others cannot be heard.
+    #[error("the traffic cannot be watched: {0}")]
+    TapUnavailable(TapTrouble),
     /// Nobody waits for it any more; nothing was sent.
     #[error("nobody waits for this any more; nothing was sent")]
     Unwanted,
@@ -305,6 +323,29 @@ pub enum PlantError {
         idempotency_key: Option<String>,
         /// How it ended.
         error: CallError,
+    },
+}
+
+/// Why the traffic of others cannot be heard.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TapTrouble {
+    /// No link of ours goes to a broker.
+    #[error("that needs an MQTT broker, and this bridge has no link to one")]
+    NoBroker,
+    /// The connection for it does not come about.
+    #[error("{}", .0.detail)]
+    Down(DownReason),
+    /// It does not come about, and nobody says why.
+    #[error("no connection for it within {} s", .0.as_secs())]
+    Slow(Duration),
+    /// The broker takes the subscription and delivers nothing.
+    #[error(
+        "the broker granted the subscription to {filter} and delivers nothing, not even the presence of this bridge, \
+         which it keeps"
+    )]
+    Deaf {
+        /// What was subscribed to.
+        filter: String,
     },
 }
 

@@ -4,6 +4,7 @@
 mod baselines;
 mod call;
 mod capability;
+mod check;
 mod contracts;
 mod control;
 mod describe;
@@ -14,14 +15,17 @@ mod gate;
 mod leases;
 mod listening;
 mod peers;
+mod read_context;
 mod read_state;
 mod rows;
 mod set_state;
 mod tickets;
+mod traffic;
 mod verdict;
 mod watch_events;
 mod watch_log;
 mod watch_read;
+mod watch_traffic;
 mod watches;
 
 use std::{sync::Arc, time::Duration};
@@ -31,29 +35,35 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use call::find_namespace;
 pub use call::{Arguments, CallRequest, Called};
 pub use capability::{Capabilities, CapabilityMatch};
+pub use check::{Checked, Compared};
 pub use contracts::{
-    Condition, ContractName, ContractSource, FileFault, Junk, ListedContract, Listing, NameFault, Purpose, Saved,
-    Sourced, StoredFile, Summary,
+    Condition, ContractName, ContractSource, FileFault, Inspected, Junk, ListedContract, Listing, NameFault, Purpose,
+    Saved, Sourced, StoredFile, Summary,
 };
 pub use control::{Control, Released, TakeControl};
 pub use describe::Described;
 use descriptions::Descriptions;
 pub(crate) use descriptions::is_fake;
-pub use error::{PlantError, Target};
+pub use error::{PlantError, TapTrouble, Target};
 pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
 use leases::Leases;
 pub use leases::{Authority, KnownAuthority};
 pub use peers::{PeerKind, PeerLine};
+pub use read_context::{ContextRead, ContextStatus, ReadContext};
 pub use read_state::{ReadState, Snapshot};
 pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, Store, Writable, WriteRow, Written};
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
 use tickets::Tickets;
 pub use tickets::{Ticket, TicketState, TicketView};
+pub use traffic::{
+    Answered, Body, LatencySeen, Line, LineKind, NotListed, TrafficCounts, TrafficFilter, TrafficSeen, Volume,
+};
 pub use verdict::{Cursor, EpochLoss, Loss, Verdict};
 pub use watch_events::{EventsWatched, HeardEvent, WatchEvents};
 pub use watch_log::{Gap, Noted, PathChange, Record};
 pub use watch_read::{Reached, ReadWatch, WatchLine, WatchRead, WatchTarget};
+pub use watch_traffic::{Interruption, TrafficWatched, WatchTraffic};
 pub use watches::StartWatch;
 
 use crate::{
@@ -80,6 +90,7 @@ struct Shared {
     leases: Leases,
     contracts: contracts::Contracts,
     fakes: Fakes,
+    recordings: watch_traffic::Recordings,
 }
 
 /// How this process looks at its plant.
@@ -120,8 +131,20 @@ impl Plant {
         let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
         let (tickets, leases) = (Tickets::default(), Leases::default());
         let (contracts, fakes) = (contracts::Contracts::in_directory(directory), Fakes::new(node.clone(), stage));
-        let shared =
-            Shared { node, settings, descriptions, spent, baselines, watches, tickets, leases, contracts, fakes };
+        let recordings = watch_traffic::Recordings::default();
+        let shared = Shared {
+            node,
+            settings,
+            descriptions,
+            spent,
+            baselines,
+            watches,
+            tickets,
+            leases,
+            contracts,
+            fakes,
+            recordings,
+        };
         Self { shared: Arc::new(shared) }
     }
 

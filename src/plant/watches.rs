@@ -307,6 +307,36 @@ impl Plant {
         Ok(ended.line(watch))
     }
 
+    /// Ends a watch and returns once its subscription is given up, for whoever leaves the network next.
+    pub async fn end_watch(&self, watch: &str) -> Result<(), PlantError> {
+        let removed = {
+            let mut held = self.shared.watches.held();
+            held.remove(watch).ok_or_else(|| Watches::unknown(&held, watch))
+        };
+        let mut ended = removed?;
+        ended.task.abort();
+        // It was aborted: that is all its end can say.
+        let _ = (&mut ended.task).await;
+        Ok(())
+    }
+
+    /// Waits until a watch holds a record beyond `index`. Dropping the future loses nothing.
+    pub async fn watch_moved(&self, watch: &str, index: u64) -> Result<(), PlantError> {
+        let shared = {
+            let held = self.shared.watches.held();
+            held.get(watch).map(|watch| watch.shared.clone()).ok_or_else(|| Watches::unknown(&held, watch))?
+        };
+        loop {
+            let news = shared.news.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            if shared.log().written() > index {
+                return Ok(());
+            }
+            news.await;
+        }
+    }
+
     /// What a watch holds since an answer arrived, and what was missed since.
     pub async fn read_watch(&self, request: ReadWatch) -> Result<WatchRead, PlantError> {
         let (shared, stream, opened) = {

@@ -1,14 +1,17 @@
-//! The wire, pure: what a message is ([`frame`]), how its values are encoded ([`msgpack`], [`json`]), how names and
-//! topics look ([`name`], [`topic`]) and how a frame maps onto an MQTT 5 publish ([`mqtt`]).
+//! The wire, pure: what a message is ([`frame`]), how its values are encoded ([`msgpack`], [`json`]) and how they look to
+//! people and models, who have JSON alone ([`tagged`], [`instant`]), how names and topics look ([`name`], [`topic`]) and how
+//! a frame maps onto an MQTT 5 publish ([`mqtt`]).
 //!
 //! Nothing here reads a clock, performs I/O or draws randomness, and nothing here panics on what a network sends.
 
 pub mod error;
 pub mod frame;
+pub mod instant;
 pub mod json;
 pub mod mqtt;
 pub mod msgpack;
 pub mod name;
+pub mod tagged;
 pub mod topic;
 pub mod value;
 #[cfg(test)]

@@ -15,6 +15,7 @@ pub struct Topics {
     events: String,
     presence: String,
     presence_filter: String,
+    everything: String,
 }
 
 impl Topics {
@@ -31,6 +32,7 @@ impl Topics {
             events: topic(EVENT),
             presence: topic(PRESENCE),
             presence_filter: format!("{base}{PRESENCE}+"),
+            everything: format!("{base}#"),
             base,
             me,
         };
@@ -65,6 +67,11 @@ impl Topics {
     /// The filter that matches everybody's presence.
     pub fn presence_filter(&self) -> &str {
         &self.presence_filter
+    }
+
+    /// The filter that matches everything under the prefix; for a tap alone.
+    pub fn everything(&self) -> &str {
+        &self.everything
     }
 
     /// Where a request to `peer` goes.
@@ -162,6 +169,7 @@ mod tests {
         assert_eq!(topics.events(), "msgrpc/v2/evt/me");
         assert_eq!(topics.presence(), "msgrpc/v2/presence/me");
         assert_eq!(topics.presence_filter(), "msgrpc/v2/presence/+");
+        assert_eq!(topics.everything(), "msgrpc/v2/#");
         let peer = PeerName::mqtt("$p q").unwrap();
         assert_eq!(topics.request_topic(&peer), "msgrpc/v2/req/$p q");
         assert_eq!(topics.event_topic(&peer), "msgrpc/v2/evt/$p q");

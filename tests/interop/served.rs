@@ -169,3 +169,33 @@ pub(crate) fn refused_frames_are_met_with_silence(caller: &mut Caller, peer: &st
         assert_eq!(caller.do_it(with(change))["kind"], "result", "{what}");
     }
 }
+
+/// Semantics 8.2: context, read in both codecs, watched until it changes, and not to be enumerated.
+#[test]
+fn context_is_read_and_watched() {
+    let (_bridge, url) = Bridge::demo();
+    let mut caller = Caller::join(&url, "hmi", &[]);
+    for codec in ["msgpack", "json"] {
+        let answer = caller.call(codec, ["bakery", "$context", "read"], json!(["oven", ["demo.hygiene"]]));
+        let told = &answer["value"];
+        let instances = |axis: &str| {
+            let walked = told["walked"][axis].as_array().expect("a list");
+            walked.iter().map(|at| at["instance"].clone()).collect::<Value>()
+        };
+        assert_eq!((instances("physical"), instances("logical")), (json!(["oven", "hall", "$host"]), json!(["oven"])));
+        assert_eq!(told["continues"]["physical"], json!({"peer": "packaging", "instance": "$host"}), "{answer}");
+        assert_eq!(told["tokens"][0]["entries"][0]["value"], "wear a hairnet", "{answer}");
+        let none = caller.call(codec, ["bakery", "$context", "list"], json!([]));
+        assert_eq!(none["code"], "ClassNotFound", "{none}");
+    }
+    let watch = json!(["mine", "workOrders", ["demo.work-order"]]);
+    let first = caller.call("msgpack", ["packaging", "$context", "subscribe"], watch);
+    assert_eq!(first["value"]["seq"], 0, "{first}");
+    caller.call("msgpack", ["packaging", "workOrders", "start"], json!([1003]));
+    let pushed = caller.event("$context")["args"][0].clone();
+    let entry = &pushed["snapshot"]["tokens"][0]["entries"][0];
+    assert_eq!((&pushed["subscriptionId"], &pushed["snapshot"]["seq"]), (&json!("mine"), &json!(1)), "{pushed}");
+    assert_eq!((&entry["value"]["order"], &entry["provider"]["revision"]), (&json!("1003"), &json!(1)), "{pushed}");
+    let ended = caller.call("msgpack", ["packaging", "$context", "unsubscribe"], json!(["mine"]));
+    assert_eq!(ended["value"], "ok", "{ended}");
+}

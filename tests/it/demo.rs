@@ -27,7 +27,7 @@ fn name(text: &str) -> PeerName {
 }
 
 /// Somebody else on the demo's network.
-fn stranger(url: &str) -> Node {
+pub(crate) fn stranger(url: &str) -> Node {
     let topics = Topics::new(&Prefix::default(), name("hmi")).unwrap();
     let link = mqtt::start(mqtt::Config::new(mqtt::BrokerUrl::parse(url).unwrap(), topics), LinkId(0));
     let identity = Identity { name: name("hmi"), serving: Serving::default(), exposed: Vec::new() };

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SIXTEEN_MIB: u32 = 16 * 1024 * 1024;
 
 /// A connected client. Dropping it cuts its connection without a word.
-struct Client {
+pub(crate) struct Client {
     asks: AsyncClient,
     packets: mpsc::UnboundedReceiver<Packet>,
     pump: JoinHandle<()>,
@@ -23,7 +23,7 @@ struct Client {
 }
 
 impl Client {
-    async fn join(broker: &Embedded, id: &str, will: Option<LastWill>) -> Self {
+    pub(crate) async fn join(broker: &Embedded, id: &str, will: Option<LastWill>) -> Self {
         let address = broker.address();
         let mut options = MqttOptions::new(id, Broker::tcp(address.ip().to_string(), address.port()));
         options.set_clean_start(true);
@@ -65,7 +65,13 @@ impl Client {
         self.asks.subscribe(filter, qos).await.unwrap();
     }
 
-    async fn publish(&mut self, topic: &str, retain: bool, payload: impl Into<Vec<u8>>, properties: PublishProperties) {
+    pub(crate) async fn publish(
+        &mut self,
+        topic: &str,
+        retain: bool,
+        payload: impl Into<Vec<u8>>,
+        properties: PublishProperties,
+    ) {
         let options = PublishOptions::new(QoS::AtLeastOnce).retain(retain).properties(properties);
         self.asks.publish(topic, payload.into(), options).await.unwrap();
         self.next_where(|packet| matches!(packet, Packet::PubAck(_))).await;

@@ -412,7 +412,8 @@ async fn what_cannot_be_served_is_refused_with_where_and_what() {
     for (arguments, argument) in [
         (json!({}), "/schema"),
         (json!({"schema": boiler(), "from_peer": "x"}), "/from_peer"),
-        (json!({"contract": "x", "from_peer": "x"}), "/contract"),
+        (json!({"contract": "x", "from_peer": "x"}), "/from_peer"),
+        (json!({"contract": "x", "schema": boiler()}), "/contract"),
         (json!({"contract": "../x"}), "/contract"),
         (json!({"schema": "boiler"}), "/schema"),
     ] {

@@ -16,12 +16,12 @@ fn name(text: &str) -> PeerName {
     PeerName::mqtt(text).unwrap()
 }
 
-fn topics(text: &str) -> Topics {
+pub(crate) fn topics(text: &str) -> Topics {
     Topics::new(&Prefix::new("msgrpc/v2").unwrap(), name(text)).unwrap()
 }
 
 /// A link named `me` to the broker, quick to retry.
-fn config(broker: &Broker, me: &str) -> Config {
+pub(crate) fn config(broker: &Broker, me: &str) -> Config {
     let mut config = Config::new(BrokerUrl::parse(&broker.url()).unwrap(), topics(me));
     config.backoff_min = Duration::from_millis(1);
     config.backoff_max = Duration::from_millis(20);
@@ -65,7 +65,7 @@ async fn rejected(link: &mut Link, expected: u64) -> Rejection {
     }
 }
 
-fn request(source: &str, target: &str, method: &str) -> Frame {
+pub(crate) fn request(source: &str, target: &str, method: &str) -> Frame {
     Frame {
         source: name(source),
         target: name(target),
@@ -112,7 +112,7 @@ fn calls(packet: &Packet, method: &str) -> u16 {
     publish.number
 }
 
-fn vectors(file: &str) -> Json {
+pub(crate) fn vectors(file: &str) -> Json {
     let path = format!("{}/tests/vectors/{file}", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
@@ -120,7 +120,7 @@ fn vectors(file: &str) -> Json {
 // What is sent to join.
 
 /// The fields of a CONNECT, named as the vectors name them.
-fn connect_fields(connect: &Packet) -> Json {
+pub(crate) fn connect_fields(connect: &Packet) -> Json {
     let mut at = Cursor { bytes: &connect.body };
     assert_eq!(at.text(), "MQTT");
     let level = at.u8();

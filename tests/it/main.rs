@@ -9,6 +9,10 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+#[cfg(feature = "demo")]
+mod bakery;
+mod context;
+mod contracts;
 mod control;
 #[cfg(feature = "demo")]
 mod demo;
@@ -21,11 +25,17 @@ mod later;
 mod link_mqtt;
 mod mcp;
 mod node;
+#[cfg(all(feature = "demo", unix))]
+mod people;
 mod plant;
 mod rows;
+mod sample_contracts;
 mod scripted;
 mod silence;
 mod stdin;
+mod tap;
 mod tidy;
 mod tools;
+#[cfg(feature = "demo")]
+mod traffic;
 mod watch;

@@ -125,6 +125,7 @@ pub(crate) fn serve(link: Link, works: &Arc<Works>, state: Option<Json>) -> Node
             types: contract.types.clone(),
             types_entry: contract.types_entry.clone(),
             introspection: true,
+            topology: None,
         },
         exposed: exposed.collect(),
     };

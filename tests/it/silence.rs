@@ -1,7 +1,15 @@
 //! The tools against a peer that the test plays by hand: one that stays silent, answers later, or vanishes.
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
 use plantbridge::{
-    link::{Claim, DownKind, DownReason, Link, LinkEvent, LinkId, Outbound, Rejection},
+    link::{Claim, DownKind, DownReason, Link, LinkEvent, LinkId, Outbound, Rejection, loopback},
     mcp::tools,
     plant::Plant,
     wire::{
@@ -15,7 +23,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     harness::{Client, Setup},
-    plant::bridge,
+    plant::{bridge, joined, serve},
 };
 
 /// The other end of the bridge's link, in the hands of the test.
@@ -490,7 +498,7 @@ async fn invalid_params_after_a_check_of_ours_concludes_nothing() {
     let (_, request) = hand.request().await;
     hand.answer(&request, refusal("InvalidParams", "expected at least 1 argument, got 0")).await;
     assert_eq!(error_of(&mut client).await["outcome"], "not_run", "nothing was checked here");
-    let (plant, works, _node) = crate::plant::joined(false, None);
+    let (plant, works, _node) = joined(false, None);
     let mut client = Client::over(plant, tools::all(), &Setup::default());
     client.initialize("2025-06-18").await;
     let odd = json!({"peer": "works", "namespace": "scale", "method": "refuse", "args": ["InvalidParams"]});
@@ -509,4 +517,109 @@ async fn a_changing_call_with_wrong_arguments_says_that_nothing_ran() {
     }
     let error = client.call("read_state", json!({})).await["structuredContent"]["error"].take();
     assert_eq!(error["outcome"], json!(null), "a look changes nothing");
+}
+
+/// What a peer says of who subscribed to what of it, added up.
+fn subscribers(described: &Json) -> u64 {
+    match described {
+        Json::Object(members) => {
+            let own = members.get("subscribers").and_then(Json::as_u64).unwrap_or(0);
+            own + members.values().map(subscribers).sum::<u64>()
+        }
+        Json::Array(items) => items.iter().map(subscribers).sum(),
+        _ => 0,
+    }
+}
+
+/// Reads answers until that of `id`; gives those read before it, by id.
+async fn answers_until(client: &mut Client, id: &str) -> Vec<Json> {
+    let mut before = Vec::new();
+    loop {
+        let answer = client.read().await;
+        if answer["id"] == id {
+            return before;
+        }
+        before.push(answer);
+    }
+}
+
+/// A link that takes a millisecond each way, and can lose what the peer says.
+fn slow(mut link: Link) -> (Link, Arc<AtomicBool>) {
+    let deaf = Arc::new(AtomicBool::new(false));
+    let (outbound, mut asked) = mpsc::channel::<Outbound>(1024);
+    let (events, received) = mpsc::channel(1024);
+    let (id, inner, loses) = (link.id, link.outbound.clone(), deaf.clone());
+    tokio::spawn(async move {
+        while let Some(command) = asked.recv().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            inner.send(command).await.unwrap();
+        }
+    });
+    tokio::spawn(async move {
+        while let Some(event) = link.events.recv().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            if !(loses.load(Ordering::Relaxed) && matches!(event, LinkEvent::Frame(_)))
+                && events.send(event).await.is_err()
+            {
+                return;
+            }
+        }
+    });
+    (Link { id, outbound, events: received }, deaf)
+}
+
+/// Invariant 5, in numbers: after a thousand looks, most of them cancelled in the middle or never answered, no peer has a
+/// subscription of ours, and no watch is held that nobody stopped.
+#[tokio::test(start_paused = true)]
+async fn after_a_thousand_looks_no_subscription_is_left() {
+    let (ours, theirs) = loopback::pair(name("bridge"), name("works"));
+    let (ours, deaf) = slow(ours);
+    let node = serve(theirs, &Arc::default(), None);
+    let mut client = attached(bridge(vec![ours], false)).await;
+    let looks = [
+        ("read_state", json!({"peer": "works", "namespace": "tank", "seconds": 1})),
+        ("watch_events", json!({"peer": "works", "namespace": "scale", "event": "weight", "seconds": 1})),
+        ("start_watch", json!({"peer": "works", "namespace": "scale", "event": "weight"})),
+        ("start_watch", json!({"peer": "works", "namespace": "tank"})),
+        ("list_rows", json!({"peer": "works", "namespace": "scale", "resource": "pupils", "timeout_ms": 1000})),
+    ];
+    let (mut cancelled, mut failed, mut stood) = (0, 0, 0);
+    for number in 0..1000_usize {
+        let ((tool, arguments), round) = (&looks[number % looks.len()], number / looks.len());
+        deaf.store(round % 4 == 1, Ordering::Relaxed);
+        let id = format!("look-{number}");
+        client.start(&id, tool, arguments.clone()).await;
+        let answer = if round % 2 == 0 {
+            tokio::time::sleep(Duration::from_micros(500 * (round % 12) as u64)).await;
+            let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+            client.send(&cancel).await;
+            client.request("then", "ping", &json!({})).await;
+            let before = answers_until(&mut client, "then").await;
+            cancelled += usize::from(before.is_empty());
+            before.into_iter().next()
+        } else {
+            Some(client.read().await)
+        };
+        deaf.store(false, Ordering::Relaxed);
+        let Some(answer) = answer else { continue };
+        assert_eq!(answer["id"], json!(id), "{answer}");
+        failed += usize::from(answer["result"]["isError"] == true);
+        if let Some(watch) = answer["result"]["structuredContent"]["watch"].as_str() {
+            node.emit("scale", "weight", vec![Value::Int(1)]).await;
+            client.call("stop_watch", json!({"watch": watch})).await;
+            stood += 1;
+        }
+    }
+    assert!(cancelled > 400 && failed > 200 && stood > 50, "{cancelled} cancelled, {failed} failed, {stood} stood");
+    let held = client.call("list_watches", json!({})).await;
+    assert_eq!(held["structuredContent"]["matched"], 0, "{held}");
+    // What is on its way arrives: each step takes a millisecond.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let whole = json!({"peer": "works", "format": "detailed", "limit": 500});
+    let described = client.call("describe_peer", whole.clone()).await["structuredContent"].clone();
+    assert!(described.to_string().contains("\"subscribers\":0"), "{described}");
+    assert_eq!(subscribers(&described), 0, "{described}");
+    // The measure measures: with a watch there is one.
+    client.call("start_watch", looks[2].1.clone()).await;
+    assert_eq!(subscribers(&client.call("describe_peer", whole).await["structuredContent"]), 1);
 }

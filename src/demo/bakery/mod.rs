@@ -1,13 +1,16 @@
 //! The bakery: two peers as a plant has them. `bakery` has an oven with an interlock; `packaging` has a line that can jam,
-//! a label printer that is no component, a scale with a method that nobody described, and a store of work orders.
+//! a label printer that is no component, a scale with a method and an event that nobody described, and a store of work
+//! orders. Each has switches that make something go wrong.
 //!
 //! What they are is pure ([`oven`], [`line`]); what they declare is in `contracts/`; here is the thin part between.
 
+mod faults;
 mod line;
 mod loaves;
 mod news;
 mod orders;
 mod oven;
+mod place;
 mod service;
 mod store;
 
@@ -17,7 +20,10 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use self::service::{LabelService, LineService, OvenService, ScaleService};
 use crate::{
-    contract::{Contract, Method, ServedNamespace},
+    contract::{
+        Contract, Method, ServedNamespace,
+        context::{IdFault, Topology, TopologyFault},
+    },
     link::Link,
     node::{Exposed, Identity, Node, Running, Service, Serving, state::MAILBOX},
     wire::{Map, NameError, PeerName, json},
@@ -54,6 +60,12 @@ pub(crate) enum PeerError {
     /// Its name is none.
     #[error("{0}")]
     Name(#[from] NameError),
+    /// It cannot stand where it is to stand.
+    #[error("{0}")]
+    Place(#[from] TopologyFault),
+    /// Something it provides has a name that is none.
+    #[error("{0}")]
+    Id(#[from] IdFault),
 }
 
 /// The name of the peer with the oven.
@@ -72,7 +84,11 @@ impl Peer {
             // No contract says this of a method: it is the host's to say.
             method.requires_authority = method.name == "calibrate";
         }
-        let identity = identity(BAKERY, &contract, vec![(exposed, Arc::new(service.clone()))])?;
+        let faults = faults::BakeryFaults::new(service.clone());
+        let switches = self::exposed(BAKERY, &contract, faults::FAULTS, Some((Map::new(), faults.first_state())))?;
+        let namespaces: Vec<(Exposed, Arc<dyn Service>)> =
+            vec![(exposed, Arc::new(service.clone())), (switches, Arc::new(faults))];
+        let identity = identity(BAKERY, &contract, place::bakery()?, namespaces)?;
         let (node, running) = Node::start(identity, vec![link]);
         let clockwork = Clockwork(tokio::spawn(service.let_time_pass(node.clone())));
         Ok(Self { node: Present(node), running, clockwork: Some(clockwork) })
@@ -85,6 +101,8 @@ impl Peer {
         let component = (line::Line::props(), line.first_state());
         let orders = store::OrderService::new();
         let board = (Map::new(), orders.first_state());
+        let faults = faults::PackagingFaults::new(orders.clone());
+        let switches = (Map::new(), faults.first_state());
         let mut scale = exposed(PACKAGING, &contract, "scale", None)?;
         // As a device of another making has it: callable, and not described.
         scale.surface.methods.push(Method::undeclared("tare"));
@@ -94,8 +112,9 @@ impl Peer {
             (scale, Arc::new(ScaleService::default())),
             (exposed(PACKAGING, &contract, store::READ, Some(board))?, Arc::new(orders.clone())),
             (exposed(PACKAGING, &contract, store::WRITE, None)?, Arc::new(orders)),
+            (exposed(PACKAGING, &contract, faults::FAULTS, Some(switches))?, Arc::new(faults)),
         ];
-        let (node, running) = Node::start(identity(PACKAGING, &contract, namespaces)?, vec![link]);
+        let (node, running) = Node::start(identity(PACKAGING, &contract, place::packaging()?, namespaces)?, vec![link]);
         Ok(Self { node: Present(node), running, clockwork: None })
     }
 
@@ -158,12 +177,18 @@ fn exposed(
     })
 }
 
-fn identity(peer: &str, contract: &Contract, exposed: Vec<(Exposed, Arc<dyn Service>)>) -> Result<Identity, PeerError> {
+fn identity(
+    peer: &str,
+    contract: &Contract,
+    topology: Topology,
+    exposed: Vec<(Exposed, Arc<dyn Service>)>,
+) -> Result<Identity, PeerError> {
     let serving = Serving {
         version: contract.version.clone(),
         types: contract.types.clone(),
         types_entry: contract.types_entry.clone(),
         introspection: true,
+        topology: Some(topology),
     };
     Ok(Identity { name: PeerName::mqtt(peer)?, serving, exposed })
 }

@@ -16,6 +16,9 @@ pub(crate) struct Orders {
     store: Store,
     /// How much later than it could the write half answers, in milliseconds.
     delay_ms: i64,
+    /// Somebody notes something on every order just before it is changed here.
+    meddled: bool,
+    notes: u64,
     news: News,
 }
 
@@ -41,7 +44,7 @@ impl Orders {
             // There is room for three, and their numbers differ.
             let _ = table.place(&number.to_string(), row);
         }
-        Self { store: Store::new(vec![table]), delay_ms: 0, news: News::default() }
+        Self { store: Store::new(vec![table]), delay_ms: 0, meddled: false, notes: 0, news: News::default() }
     }
 
     /// The state of the read half.
@@ -62,6 +65,24 @@ impl Orders {
             self.news.changed();
         }
         ms
+    }
+
+    /// Has somebody else note something on every order just before it is changed here, so that each change conflicts.
+    pub(crate) fn set_meddled(&mut self, meddled: bool) {
+        self.meddled = meddled;
+    }
+
+    /// Somebody else may be faster.
+    fn meddle(&mut self, method: &str, id: Option<&Value>) {
+        if !self.meddled || !["update", "delete"].contains(&method) {
+            return;
+        }
+        let number = id.and_then(|id| id.as_str().map_or_else(|| id.as_i64(), |text| text.parse().ok()));
+        let row = number.and_then(|number| self.store.table_mut(ORDERS)?.row_mut(number));
+        let Some(row) = row else { return };
+        self.notes += 1;
+        row.insert("note", format!("seen by the night shift, {}", self.notes));
+        self.news.changed();
     }
 
     /// How late the write half answers.
@@ -86,6 +107,7 @@ impl Orders {
     /// # Errors
     /// What a store refuses, in a sentence.
     pub(crate) fn call(&mut self, method: &str, args: &[Value], now_ms: i64) -> Result<Value, Failure> {
+        self.meddle(method, args.get(1));
         let answer = self.store.call(method, args, |row| row.insert("created", Value::Date(now_ms)));
         if self.store.take_changed() {
             self.news.changed();

@@ -2,7 +2,14 @@
 //!
 //! A model is locked until what it has to tell is told, so that states are told in the order they were in.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::{
@@ -29,6 +36,8 @@ pub(super) struct OvenService {
     started: Instant,
     /// Somebody touched the oven: what was the next thing to happen may be another.
     touched: Arc<Notify>,
+    /// No loaf comes out well.
+    bake_fails: Arc<AtomicBool>,
 }
 
 impl OvenService {
@@ -36,12 +45,17 @@ impl OvenService {
         let oven = Oven::new(Duration::ZERO);
         let first_state = oven.state();
         let oven = Arc::new(Mutex::new(oven));
-        Self { oven, first_state, started: Instant::now(), touched: Arc::default() }
+        Self { oven, first_state, started: Instant::now(), touched: Arc::default(), bake_fails: Arc::default() }
     }
 
     /// The state to begin with.
     pub(super) fn first_state(&self) -> Map {
         self.first_state.clone()
+    }
+
+    /// Has every loaf fail that is in, or put in; or none.
+    pub(super) fn set_bake_fails(&self, fails: bool) {
+        self.bake_fails.store(fails, Ordering::Relaxed);
     }
 
     /// Lets time pass in the oven for as long as it is polled. While nothing moves it sleeps.
@@ -120,6 +134,12 @@ impl OvenService {
             }
         };
         loop {
+            if self.bake_fails.load(Ordering::Relaxed) {
+                if let Ok(loaves) = self.oven.lock().await.loaves(self.started.elapsed()) {
+                    loaves.take_out(number);
+                }
+                return Err(Failure::exception("the flame went out: the loaf is lost"));
+            }
             let baked = self.oven.lock().await.loaf(self.started.elapsed(), number);
             match baked {
                 Baked::Partly(percent) => later.progress(percent.into()).await,
@@ -248,12 +268,17 @@ pub(super) struct ScaleService {
 }
 
 impl Service for ScaleService {
-    fn run(&self, _: Node, call: Incoming) -> ServiceFuture {
+    fn run(&self, node: Node, call: Incoming) -> ServiceFuture {
         let this = self.clone();
         Box::pin(async move {
             let mut tared = this.tared.lock().await;
             match call.method.as_str() {
-                "weigh" => Ok(Some(if *tared { 0.0 } else { PALLET_KG }.into())),
+                "weigh" => {
+                    let kg: Value = if *tared { 0.0 } else { PALLET_KG }.into();
+                    // No contract declares it, so it is counted only from when somebody asks for it.
+                    node.emit("scale", "settled", vec![kg.clone()]).await;
+                    Ok(Some(kg))
+                }
                 // Nothing is declared about it, so it takes whatever it is given.
                 "tare" => {
                     *tared = true;
@@ -284,8 +309,8 @@ pub(super) fn tell(
 
 /// Arguments that were checked against the contract before the call came here. That they are what it says is looked at
 /// again, because a model that trusts is one edit of the contract away from a panic.
-#[derive(Clone, Copy)]
-struct Args<'a>(&'a [Value]);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Args<'a>(pub(super) &'a [Value]);
 
 impl<'a> Args<'a> {
     fn number(self, at: usize) -> Result<f64, Failure> {
@@ -293,12 +318,16 @@ impl<'a> Args<'a> {
         number.ok_or_else(|| unusable(at, "expected a number"))
     }
 
-    fn integer(self, at: usize) -> Result<i64, Failure> {
+    pub(super) fn integer(self, at: usize) -> Result<i64, Failure> {
         self.0.get(at).and_then(Value::as_i64).ok_or_else(|| unusable(at, "expected an integer"))
     }
 
-    fn text(self, at: usize) -> Result<&'a str, Failure> {
+    pub(super) fn text(self, at: usize) -> Result<&'a str, Failure> {
         self.0.get(at).and_then(Value::as_str).ok_or_else(|| unusable(at, "expected text"))
+    }
+
+    pub(super) fn flag(self, at: usize) -> Result<bool, Failure> {
+        self.0.get(at).and_then(Value::as_bool).ok_or_else(|| unusable(at, "expected true or false"))
     }
 
     fn date(self, at: usize) -> Result<i64, Failure> {
@@ -316,7 +345,7 @@ impl<'a> Args<'a> {
     }
 }
 
-fn unusable(at: usize, why: &str) -> Failure {
+pub(super) fn unusable(at: usize, why: &str) -> Failure {
     Failure::coded("InvalidParams", format!("argument {at}: {why}"))
 }
 
@@ -324,7 +353,7 @@ pub(super) fn unknown(call: &Incoming) -> Failure {
     Failure::coded("MethodNotFound", format!("{}.{} is not exposed", call.namespace, call.method))
 }
 
-const OVEN: &str = "oven";
+pub(super) const OVEN: &str = "oven";
 const LINE: &str = "line";
 /// How often is told how far a loaf is.
 const LOOK: Duration = Duration::from_millis(250);

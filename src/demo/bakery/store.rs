@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 
 use super::{
     orders::Orders,
+    place,
     service::{tell, unknown},
 };
 use crate::{
@@ -33,6 +34,11 @@ impl OrderService {
         let orders = Orders::new();
         let first_state = orders.state();
         Self { orders: Arc::new(Mutex::new(orders)), first_state }
+    }
+
+    /// Has every change of an order conflict, or none.
+    pub(super) async fn set_meddled(&self, meddled: bool) {
+        self.orders.lock().await.set_meddled(meddled);
     }
 
     /// The state of the read half to begin with.
@@ -62,6 +68,11 @@ impl Service for OrderService {
             let result = Self::transition(&mut orders, &call);
             let news = (orders.take_news(), Vec::new());
             tell(&node, READ, news).await;
+            if let (READ, "start", Ok(_), Some(number)) =
+                (call.namespace.as_str(), call.method.as_str(), &result, call.args.first().and_then(Value::as_i64))
+            {
+                place::work_on(&node, number).await;
+            }
             let delay = if call.namespace == WRITE { orders.delay() } else { Duration::ZERO };
             drop(orders);
             tokio::time::sleep(delay).await;

@@ -277,8 +277,11 @@ async fn a_late_store_has_written_what_it_did_not_answer() {
 #[tokio::test(start_paused = true)]
 async fn the_description_holds_everything_that_is_declared() {
     for (caller, expected) in [
-        (Caller::bakery().await, vec!["msgrpc", "oven"]),
-        (Caller::packaging().await, vec!["labels", "line", "msgrpc", "scale", "workOrders", "workOrders.write"]),
+        (Caller::bakery().await, vec!["faults", "msgrpc", "oven"]),
+        (
+            Caller::packaging().await,
+            vec!["faults", "labels", "line", "msgrpc", "scale", "workOrders", "workOrders.write"],
+        ),
     ] {
         let description = caller.call("msgrpc", "describe", vec![]).await.unwrap();
         let namespaces = description.get("namespaces").unwrap().as_array().unwrap().to_vec();

@@ -2,9 +2,12 @@
 //!
 //! Every step states what its answer must be, so a tour that ends well is itself a test of the whole bridge.
 
+mod context;
 mod steps;
+mod watching;
 
 use std::{
+    collections::BTreeMap as Map,
     io::{self, Write},
     time::Duration,
 };
@@ -21,7 +24,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::steps::{STAMP, STEPS, Step};
+use self::steps::{KEPT, Step, steps};
 use crate::{
     door::stdio::{self, StdioConfig},
     mcp::{Door, Server, text},
@@ -77,27 +80,31 @@ async fn walk<W: Write + Send>(
     client: &RunningService<RoleClient, ClientConfig>,
     out: &mut W,
 ) -> Result<(), TourError> {
-    let mut stamp = String::new();
-    for (step, number) in STEPS.iter().zip(1..) {
+    let (steps, mut kept) = (steps(), Map::new());
+    for (step, number) in steps.iter().zip(1..) {
         let mut arguments = (step.arguments)();
-        if let Some(given) = arguments.get_mut("stamp").filter(|given| **given == STAMP) {
-            *given = stamp.as_str().into();
+        for (name, stands_for_it) in KEPT {
+            if let (Some(given), Some(kept)) = (arguments.get_mut(name), kept.get(name))
+                && *given == stands_for_it
+            {
+                given.clone_from(kept);
+            }
         }
         tell(out, format_args!("\n{number:>2}. {}\n    > {} {arguments}\n", step.title, step.tool))?;
         let failed = |problem: String| TourError::Step { number, title: step.title, problem };
-        let (answer, came) = ask(client, step, arguments).await.map_err(failed)?;
-        stamp = came.unwrap_or(stamp);
+        let answer = ask(client, step, arguments, &mut kept).await.map_err(failed)?;
         tell(out, format_args!("    < {}\n", text::printable(&answer, WIDTH)))?;
     }
-    tell(out, format_args!("\nThat was the tour: {} steps, every answer as it must be.\n", STEPS.len()))
+    tell(out, format_args!("\nThat was the tour: {} steps, every answer as it must be.\n", steps.len()))
 }
 
-/// Makes the request of a step and reads its answer, in words, and the stamp in it, if there is one.
+/// Makes the request of a step and reads its answer, in words. What a later step needs of it is kept.
 async fn ask(
     client: &RunningService<RoleClient, ClientConfig>,
     step: &Step,
     arguments: Json,
-) -> Result<(String, Option<String>), String> {
+    kept: &mut Map<&'static str, Json>,
+) -> Result<String, String> {
     let arguments = match arguments {
         Json::Object(arguments) => arguments,
         _ => JsonObject::new(),
@@ -107,9 +114,8 @@ async fn ask(
     let answer = answer.map_err(|_| format!("no answer within {} s", PATIENCE.as_secs()))?;
     let CallToolResult { structured_content, is_error, .. } = answer.map_err(|error| error.to_string())?;
     let content = structured_content.ok_or("the answer has no structured content")?;
-    let stamp = content.get("stamp").and_then(Json::as_str).map(str::to_owned);
+    kept.extend(KEPT.iter().filter_map(|(name, _)| Some((*name, content.get(*name)?.clone()))));
     (step.read)(is_error == Some(true), &content)
-        .map(|words| (words, stamp))
         .ok_or_else(|| format!("{} answered {}", step.tool, text::printable(&content.to_string(), SHOWN)))
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Map as JsonMap, Value as Json, json};
 
+use super::{context, watching};
+
 /// One step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
@@ -15,8 +17,13 @@ pub(super) struct Step {
     pub(super) read: fn(bool, &Json) -> Option<String>,
 }
 
-/// The tour, from the first look to the last refusal. It leaves the oven heating, so that there is something to watch.
-pub(super) const STEPS: [Step; 24] = [
+/// The tour, from the first look to the last watch. It leaves the oven heating, so that there is something to look at.
+pub(super) fn steps() -> Vec<Step> {
+    [&STEPS[..], &context::STEPS, &watching::STEPS].concat()
+}
+
+/// The machines and the store.
+const STEPS: [Step; 24] = [
     Step { title: "Who is on the network?", tool: "list_peers", arguments: || json!({}), read: peers },
     Step {
         title: "What can the bakery do?",
@@ -219,6 +226,16 @@ fn oven(more: &Json) -> Json {
     Json::Object(arguments)
 }
 
+/// Arguments that turn a switch of packaging.
+pub(super) fn switch(name: &str, to: &Json) -> Json {
+    json!({"peer": "packaging", "namespace": "faults", "path": name, "value": to, "verify_seconds": 5})
+}
+
+/// The words, if a switch says that it is turned.
+pub(super) fn turned(failed: bool, answer: &Json, words: &str) -> Option<String> {
+    (!failed && at(answer, "/confirmed") == true).then(|| words.to_owned())
+}
+
 /// Arguments for the store of work orders.
 fn orders(more: &Json) -> Json {
     let mut arguments = JsonMap::new();
@@ -245,7 +262,7 @@ fn open_orders(failed: bool, answer: &Json) -> Option<String> {
 }
 
 /// What stands at a JSON Pointer; null if nothing does.
-fn at<'a>(answer: &'a Json, pointer: &str) -> &'a Json {
+pub(super) fn at<'a>(answer: &'a Json, pointer: &str) -> &'a Json {
     answer.pointer(pointer).unwrap_or(&Json::Null)
 }
 
@@ -286,8 +303,12 @@ fn words(list: &Json) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Json::as_str).collect()
 }
 
+/// What a later step needs of an answer, and what stands for it in the arguments.
+pub(super) const KEPT: [(&str, &str); 2] = [("stamp", STAMP), ("watch", WATCH)];
 /// Stands for the stamp that came last.
-pub(super) const STAMP: &str = "(the stamp that came last)";
+const STAMP: &str = "(the stamp that came last)";
+/// Stands for the watch that was started last.
+pub(super) const WATCH: &str = "(the watch that was started)";
 /// The order that is changed.
 const ORDER: &str = "1003";
 /// When the lot was baked.

@@ -13,6 +13,7 @@ fn good() -> Vec<(bool, Json)> {
     });
     let state = json!({"celsius": 20, "setpoint": 180, "mode": "idle", "door": "closed"});
     let machine = |peer: &str, namespace: &str| json!({"peer": peer, "namespace": namespace, "capabilities": []});
+    let ring = json!(["bakery/oven", "packaging/workOrders"]);
     let interlock = json!({"code": "Forbidden", "message": "the door is open"});
     vec![
         (false, json!({"peers": ["bakery", "packaging"]})),
@@ -39,20 +40,39 @@ fn good() -> Vec<(bool, Json)> {
         (false, json!({"result": "started"})),
         (false, json!({"verb": "update", "status": "conflict", "note": "nothing was written"})),
         (true, json!({"error": {"code": "unknown_peer", "alternatives": ["bakery"]}})),
+        (false, inherited("packaging/$host", &json!({"site": "Plant 7"}))),
+        (false, json!({"status": "missing", "note": "it may be kept local"})),
+        (false, inherited("packaging/workOrders", &json!({"order": "1003"}))),
+        (false, json!({"confirmed": true})),
+        (false, json!({"status": "invalid", "invalidReason": "cycle", "invalidPath": ring})),
+        (false, json!({"confirmed": true})),
+        (false, inherited("packaging/workOrders", &json!({"order": "1003"}))),
+        (false, json!({"watch": "w-1", "hint": {"tool": "read_watch"}})),
+        (false, json!({"result": 1})),
+        (false, json!({"confirmed": true})),
+        (false, json!({"result": 2})),
+        (false, json!({"confirmed": true})),
+        (false, json!({"result": 3})),
+        (false, json!({"loss": "missed 1 - so", "loss_detail": {"verdict": "missed", "missing": [[2, 2]]}})),
+        (false, json!({"stopped": true, "watch": "w-1"})),
     ]
+}
+
+fn inherited(provider: &str, value: &Json) -> Json {
+    json!({"status": "live", "entries": [{"provider": provider, "value": value}]})
 }
 
 #[test]
 fn every_step_takes_the_answer_it_must_get_and_no_other() {
-    let good = good();
-    assert_eq!(good.len(), STEPS.len());
-    for (at, (step, (failed, answer))) in STEPS.iter().zip(&good).enumerate() {
+    let (good, steps) = (good(), steps());
+    assert_eq!(good.len(), steps.len());
+    for (at, (step, (failed, answer))) in steps.iter().zip(&good).enumerate() {
         let words = (step.read)(*failed, answer);
         assert!(words.is_some_and(|words| !words.is_empty()), "step {}: {answer}", at + 1);
         assert_eq!((step.read)(!failed, answer), None, "step {}: a failure is no success, nor the reverse", at + 1);
         for (other, (failed, answer)) in good.iter().enumerate().filter(|(other, _)| *other != at) {
             // Two steps may well take the same answer; none takes one to another question.
-            if step.tool != STEPS[other].tool {
+            if step.tool != steps[other].tool {
                 assert_eq!((step.read)(*failed, answer), None, "step {}: {answer}", at + 1);
             }
         }
@@ -62,7 +82,8 @@ fn every_step_takes_the_answer_it_must_get_and_no_other() {
 
 #[test]
 fn an_integer_maximum_counts_as_the_maximum() {
-    let clamped = STEPS.iter().find(|step| step.title.contains("9000")).unwrap();
+    let steps = steps();
+    let clamped = steps.iter().find(|step| step.title.contains("9000")).unwrap();
     assert!((clamped.read)(false, &json!({"returned": 280, "confirmed": false})).is_some());
     assert!((clamped.read)(false, &json!({"returned": 9000, "confirmed": false})).is_none());
 }

@@ -11,6 +11,8 @@
 //! socket nor [`Outbound`]. Whoever owns the two must therefore never wait for room in `outbound` (a full queue is a
 //! refusal) and never stop receiving before [`LinkEvent::Closed`]. Then nobody waits in a circle, and nothing is dropped.
 //!
+//! **The tap** ([`Tap`]) is another connection in another task; the two share settings and nothing else.
+//!
 //! **The end.** [`Outbound::Leave`], or dropping the sender, leaves in order. Dropping the receiver cuts the connection,
 //! and the broker tells the others. Either way the event channel ends when the task does, and the socket with it.
 
@@ -20,6 +22,7 @@ mod ledger;
 mod options;
 mod run;
 mod socket;
+mod tap;
 mod tls;
 mod trouble;
 mod url;
@@ -32,6 +35,7 @@ use tokio::sync::{mpsc, watch};
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::Topics;
 
+pub use tap::{Dropped, Tap, Tapped, Watcher};
 pub use tls::{Tls, TlsFiles};
 pub use url::BrokerUrl;
 
@@ -56,7 +60,7 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// Whether to take requests, that is to subscribe to `req/<me>`. A pure caller does not.
     pub requests: bool,
-    /// Whether to be seen: presence and a will (W-032, W-034). Only a tap stays unseen.
+    /// Whether to be seen: presence and a will (W-032, W-034). Only a [`Tap`] stays unseen.
     pub announce: bool,
     /// How long the link may be silent before it is probed; whole seconds.
     pub keep_alive: Duration,

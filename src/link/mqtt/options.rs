@@ -7,9 +7,14 @@ use tokio::sync::mpsc;
 use super::{Config, Tls, socket};
 
 /// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
-pub(super) fn options(config: &Config, tls: Option<&Tls>, parted: mpsc::Sender<TcpStream>) -> MqttOptions {
+pub(super) fn options(
+    config: &Config,
+    client_id: &str,
+    tls: Option<&Tls>,
+    parted: mpsc::Sender<TcpStream>,
+) -> MqttOptions {
     let (host, port) = (config.broker.host().to_owned(), config.broker.port());
-    let mut options = MqttOptions::new(format!("msgrpc-{}", config.topics.me()), Broker::tcp(&*host, port));
+    let mut options = MqttOptions::new(client_id, Broker::tcp(&*host, port));
     options.set_transport(
         tls.map_or(Transport::Tcp, |tls| Transport::tls_with_config(TlsConfiguration::Rustls(tls.0.clone()))),
     );

@@ -68,7 +68,7 @@ async fn opens(gate: &mut Option<watch::Receiver<bool>>) {
 }
 
 /// Reads the roots of the system where TLS is wanted and nothing was configured.
-async fn certificates(config: &Config, tls: &mut Option<Tls>) -> Result<(), DownReason> {
+pub(super) async fn certificates(config: &Config, tls: &mut Option<Tls>) -> Result<(), DownReason> {
     if !config.broker.is_tls() || tls.is_some() {
         return Ok(());
     }

@@ -167,6 +167,6 @@ fn answer(called: Called, ticket: Option<TicketView>) -> Answer {
 }
 
 /// Milliseconds to the microsecond; more digits are noise.
-pub(super) fn milliseconds(took: Duration) -> f64 {
+pub(crate) fn milliseconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1e6).round() / 1e3
 }

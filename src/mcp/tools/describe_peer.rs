@@ -8,7 +8,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{WaitSeconds, look, moment, named, repeatable, shown, source, whole_or_head};
 use crate::{
-    contract::{Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, data, path, signature},
+    contract::{
+        Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, context::Ref, data, path, signature,
+    },
     mcp::{
         CallContext, Hints, Source, Spec, Tool, ToolError,
         page::{Format, Limit, PageInfo, Pager},
@@ -113,14 +115,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         (namespace.name.as_str(), entry)
     });
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let (namespaces, page) = pager.keyed(entries)?;
     let types = types(&described, &namespaces, args.format);
     Ok(Answer {
@@ -135,6 +130,26 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         problems: problems(description),
         page,
         source: source(described.peer.as_str(), is_fake(description)),
+    })
+}
+
+/// A peer's surface in short, whole: all of its namespaces, or the one that is wanted.
+pub(crate) fn outline(described: &Described, wanted: Option<&str>) -> Json {
+    let description = &described.description;
+    let shows = |namespace: &&Namespace| wanted.map_or(namespace.name != "msgrpc", |wanted| namespace.name == wanted);
+    let mut served: Vec<&Namespace> = description.namespaces.iter().filter(shows).collect();
+    served.sort_by(|a, b| a.name.cmp(&b.name));
+    let entry = |namespace: &&Namespace| concise(namespace, &description.types, None);
+    let namespaces: Vec<Json> = served.iter().map(entry).collect();
+    let types = types(described, &namespaces, Format::Concise);
+    json!({
+        "name": described.peer.as_str(),
+        "version": description.version,
+        "validating": description.validating,
+        "fake": is_fake(description),
+        "namespaces": namespaces,
+        "types": types,
+        "problems": problems(description),
     })
 }
 
@@ -160,6 +175,9 @@ fn concise(namespace: &Namespace, types: &Types, authority: Option<KnownAuthorit
     if !namespace.events.is_empty() {
         entry.insert("events".into(), namespace.events.iter().map(event_line).collect());
     }
+    if let Some(place) = namespace.topology.as_ref().map(placed).filter(|place| !place.is_empty()) {
+        entry.insert("topology".into(), place.into());
+    }
     if let Some(component) = &namespace.component {
         let mut shown = Map::new();
         shown.insert("props".into(), paths(component.props.as_ref(), types, None));
@@ -177,6 +195,15 @@ fn concise(namespace: &Namespace, types: &Types, authority: Option<KnownAuthorit
     entry.into()
 }
 
+/// What a namespace is part of and what it serves, each as `peer/instance`: where read_context begins.
+fn placed(topology: &Value) -> Map<String, Json> {
+    let place = |key: &str| {
+        let at = Ref::parse(topology.get(key)?)?;
+        Some((key.to_owned(), named(&at.to_string()).into()))
+    };
+    ["parent", "owner"].into_iter().filter_map(place).collect()
+}
+
 /// Who is in control, as far as it is known here: of what we hold ourselves, or from the last snapshot seen.
 fn in_control(known: KnownAuthority) -> Json {
     let mut shown = Map::new();
@@ -192,7 +219,7 @@ fn in_control(known: KnownAuthority) -> Json {
 }
 
 /// One method on one line: its signature, and behind it what a caller must know before calling.
-fn method_line(method: &Method) -> Json {
+pub(super) fn method_line(method: &Method) -> Json {
     let mut line = signature::line(method);
     let mut notes: Vec<String> = Vec::new();
     if let Some(semantics) = method.semantics {
@@ -216,7 +243,7 @@ fn method_line(method: &Method) -> Json {
     line.into()
 }
 
-fn event_line(event: &Event) -> Json {
+pub(super) fn event_line(event: &Event) -> Json {
     match &event.params {
         Some(params) => {
             let params: Vec<String> = params.iter().map(|node| signature::concise(node, TYPE_CHARS)).collect();
@@ -227,7 +254,7 @@ fn event_line(event: &Event) -> Json {
 }
 
 /// The paths of a component with their types, and who sets each.
-fn paths(node: Option<&TypeNode>, types: &Types, setters: Option<&Namespace>) -> Json {
+pub(super) fn paths(node: Option<&TypeNode>, types: &Types, setters: Option<&Namespace>) -> Json {
     let Some(node) = node else { return json!("not described") };
     let found = path::paths(node, types, PATHS);
     let mut lines: Vec<Json> = found

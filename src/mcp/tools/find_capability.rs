@@ -71,14 +71,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         (format!("{}\u{0}{}", found.peer, found.namespace), entry)
     });
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Concise,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Concise, args.cursor.as_deref());
     let (matches, page) = pager.keyed(entries)?;
     let unanswered_count = found.unanswered.len();
     let unanswered = found.unanswered.into_iter().take(NAMED).map(|peer| peer.to_string()).collect();

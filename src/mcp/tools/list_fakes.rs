@@ -87,14 +87,7 @@ pub(super) fn tool() -> Tool {
 
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let list = plant.list_fakes();
     let lines = list.fakes.into_iter().map(|fake| (fake.name.to_string(), FakeShown::from(fake)));
     let (fakes, page) = pager.keyed(lines)?;

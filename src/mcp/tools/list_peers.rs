@@ -107,18 +107,16 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         .filter(|(_, line)| args.wants(line))
         .collect();
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let (details, page) = pager.keyed(lines)?;
     let peers = details.iter().filter_map(|line| line["name"].as_str().map(str::to_owned)).collect();
     let forgotten = (forgotten > 0).then_some(forgotten);
     Ok(Answer { peers, details, page, forgotten, note, source: Source::bridge() })
+}
+
+/// What is known of a peer.
+pub(crate) fn peer_detail(peer: &PeerLine, link_names: &[String]) -> Json {
+    serde_json::to_value(line(peer, link_names)).unwrap_or_default()
 }
 
 impl Args {

@@ -206,14 +206,7 @@ fn answer(found: RowPage, args: &Args, context: &CallContext) -> Result<Answer, 
         json!({"id": id, "row": args.fields.as_ref().map_or_else(|| row.clone(), |fields| only(&row, fields))})
     });
     let arguments = repeatable(args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: Limit::MOST,
-        format: args.format,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(context, &arguments, Limit::MOST, args.format, args.cursor.as_deref());
     let (rows, info) = pager.indexed(generation, entries)?;
     let seen = u64::from(args.page).saturating_add(1).saturating_mul(u64::from(args.page_size.0));
     let has_more = found.more.or_else(|| found.total.map(|total| seen < total));

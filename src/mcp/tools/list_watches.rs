@@ -48,14 +48,7 @@ pub(super) fn tool() -> Tool {
 
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let lines = plant.list_watches().into_iter().map(|line| (line.id.clone(), WatchShown::from(line)));
     let (watches, page) = pager.keyed(lines)?;
     Ok(Answer { watches, page, source: Source::bridge() })

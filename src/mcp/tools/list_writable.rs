@@ -73,14 +73,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let principal = principal(&context);
     let found = look(&context, async { plant.writable(&principal, &store).await.map_err(unable) }).await?;
     let arguments = repeatable(&args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let entries: Vec<Json> = found.resources.into_iter().map(tagged::to_json).collect();
     let note = entries.is_empty().then_some(NOTHING);
     let count = u64::try_from(entries.len()).unwrap_or(u64::MAX);

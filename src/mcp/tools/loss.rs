@@ -13,7 +13,7 @@ use crate::{
 
 /// What is known of loss.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct LossDetail {
+pub(crate) struct LossDetail {
     /// `first`, `gapless` (proven), `missed`, `unknowable` (the peer restarted) or `unknown`.
     verdict: &'static str,
     /// The number of the first emission judged; null if none fired or none is numbered.

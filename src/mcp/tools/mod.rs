@@ -1,20 +1,28 @@
 //! The tools, one file each: what a verb of the plant looks like to a model. Adding one is a file and a line in [`all`].
 
 mod call_method;
+mod check_peer;
+mod contract_argument;
+mod delete_contract;
 mod describe_peer;
+mod diff_peers;
 mod find_capability;
+mod list_contracts;
 mod list_fakes;
 mod list_peers;
 mod list_rows;
 mod list_watches;
 mod list_writable;
 mod loss;
+mod read_context;
+mod read_contract;
 mod read_row;
 mod read_state;
 mod read_ticket;
 mod read_watch;
 mod release_control;
 mod rows;
+mod save_contract;
 mod set_state;
 mod start_fake;
 mod start_watch;
@@ -22,6 +30,7 @@ mod stop_fake;
 mod stop_watch;
 mod take_control;
 mod watch_events;
+mod watch_traffic;
 mod write_row;
 
 use std::time::Duration;
@@ -30,13 +39,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{
-    CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, instant, tagged, text,
-};
+use super::{CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, tagged, text};
 use crate::{
     contract::path::{PathFault, Segments},
     plant::Principal,
-    wire::Value,
+    wire::{Value, instant},
+};
+
+// The same things, as the subcommands for people show them.
+pub(crate) use self::{
+    call_method::milliseconds,
+    check_peer::{breaking_shown, unchecked_words},
+    describe_peer::outline,
+    diff_peers::difference_shown,
+    list_peers::peer_detail,
+    loss::LossDetail,
+    read_ticket::judged,
 };
 
 /// Every tool there is, in the order clients see them.
@@ -48,6 +66,7 @@ pub fn all() -> Vec<Tool> {
         call_method::tool(),
         read_state::tool(),
         set_state::tool(),
+        read_context::tool(),
         list_writable::tool(),
         list_rows::tool(),
         read_row::tool(),
@@ -57,9 +76,16 @@ pub fn all() -> Vec<Tool> {
         read_watch::tool(),
         list_watches::tool(),
         stop_watch::tool(),
+        watch_traffic::tool(),
         read_ticket::tool(),
         take_control::tool(),
         release_control::tool(),
+        check_peer::tool(),
+        diff_peers::tool(),
+        save_contract::tool(),
+        list_contracts::tool(),
+        read_contract::tool(),
+        delete_contract::tool(),
         start_fake::tool(),
         stop_fake::tool(),
         list_fakes::tool(),
@@ -184,6 +210,25 @@ fn named(name: &str) -> String {
     }
 }
 
+/// The first of many texts, each cut where it is no name any more, and how many are left out.
+fn few(texts: &[String]) -> Vec<String> {
+    let mut shown: Vec<String> = texts.iter().take(FEW).map(|text| named(text)).collect();
+    if texts.len() > FEW {
+        shown.push(format!("{} and {} more", text::ELLIPSIS, texts.len() - FEW));
+    }
+    shown
+}
+
+/// A number that stays the same as long as what was found does: a list that is made anew for every page is bound to it.
+fn unchanged(found: &impl std::fmt::Debug) -> u64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    format!("{found:?}").hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Texts of a list that stands beside a page.
+const FEW: usize = 50;
 /// The longest name that a result carries whole, in bytes.
 const LONGEST_NAME: usize = 1_024;
 /// The largest value, as JSON text, that a result carries whole.

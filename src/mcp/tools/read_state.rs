@@ -169,14 +169,7 @@ fn paged(
         whole => return Ok((Some(whole), None)),
     };
     let arguments = repeatable(args);
-    let pager = Pager {
-        cursors: context.cursors(),
-        tool: context.tool,
-        arguments: &arguments,
-        limit: args.limit,
-        format: Format::Detailed,
-        cursor: args.cursor.as_deref(),
-    };
+    let pager = Pager::of(context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let entries = members.into_iter().map(|(key, value)| json!({"key": key, "value": value}));
     let (entries, page) = pager.indexed(generation(snapshot), entries)?;
     let shown: Map<String, Json> = entries.into_iter().filter_map(member).collect();

@@ -160,7 +160,7 @@ impl Standing {
 }
 
 /// What may be concluded about the method.
-fn judged(state: &TicketState) -> (Option<Outcome>, Option<&'static str>) {
+pub(crate) fn judged(state: &TicketState) -> (Option<Outcome>, Option<&'static str>) {
     match state {
         TicketState::Pending => (None, None),
         TicketState::Resolved(Some(_)) => (Some(Outcome::Ran), None),

@@ -6,11 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{WaitSeconds, moment, plant_value, principal};
+use super::{WaitSeconds, contract_argument::contract_source, moment, plant_value, principal};
 use crate::{
     mcp::{CallContext, Hints, Need, Source, Spec, Tool, ToolError, check::bad_argument},
-    plant::{ContractName, ContractSource, Plant, StartFake},
-    wire::json::from_json,
+    plant::{ContractSource, Plant, StartFake},
 };
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -100,13 +99,9 @@ fn source(
     wait: Duration,
 ) -> Result<ContractSource, ToolError> {
     match (schema, saved, peer) {
-        (Some(schema), None, None) => Ok(ContractSource::Inline(from_json(Json::Object(schema)))),
-        (None, Some(name), None) => ContractName::parse(&name).map(ContractSource::Saved).map_err(|fault| {
-            bad_argument("/contract", "the name of a saved contract", "something else").problem(fault.to_string())
-        }),
         (None, None, Some(peer)) => Ok(ContractSource::Peer { peer, wait }),
         (None, None, None) => Err(bad_argument("/schema", "one of schema, contract and from_peer", "none of them")),
-        (_, Some(_), _) => Err(bad_argument("/contract", "one of schema, contract and from_peer", "more than one")),
-        _ => Err(bad_argument("/from_peer", "one of schema, contract and from_peer", "more than one")),
+        (schema, saved, None) => contract_source(schema, saved.as_deref()),
+        (_, _, Some(_)) => Err(bad_argument("/from_peer", "one of schema, contract and from_peer", "more than one")),
     }
 }

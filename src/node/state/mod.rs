@@ -18,6 +18,7 @@ mod hosted;
 mod links;
 mod listening;
 mod network;
+mod placing;
 mod projection;
 mod repeats;
 mod requests;

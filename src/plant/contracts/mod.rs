@@ -15,12 +15,26 @@ pub use store::{Condition, Junk, ListedContract, Listing, Saved, StoredFile, Sum
 use store::{LARGEST, MAX_CONTRACTS, Store, StoreFault};
 
 use super::{Plant, PlantError, nearest};
-use crate::{contract::Contract, wire::Value};
+use crate::{
+    contract::{Contract, Problem},
+    wire::Value,
+};
 
 /// The directory of contracts, if the bridge was given one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contracts {
     store: Option<Arc<Store>>,
+}
+
+/// A contract from the disk, looked into.
+#[derive(Clone, Debug)]
+pub struct Inspected {
+    /// The file.
+    pub stored: StoredFile,
+    /// What it says; nothing if it cannot be read as a contract.
+    pub contract: Contract,
+    /// Why it could not be served.
+    pub problems: Vec<Problem>,
 }
 
 impl Contracts {
@@ -64,6 +78,22 @@ impl Plant {
         let store = self.shared.contracts.store()?;
         let wanted = name.clone();
         beside(move || store.read(&wanted)).await.map_err(|fault| reading(name.as_str(), fault))
+    }
+
+    /// The same, with what it says and what is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plant::read_contract`].
+    pub async fn inspect_contract(&self, name: &ContractName) -> Result<Inspected, PlantError> {
+        let stored = self.read_contract(name).await?;
+        let inspect = move || {
+            let problems = Contract::parse_to_serve(&stored.document).err().unwrap_or_default();
+            // One with faults is shown as far as it can be read.
+            let contract = Contract::parse(&stored.document).unwrap_or_default();
+            Inspected { stored, contract, problems }
+        };
+        Ok(beside(inspect).await)
     }
 
     /// Keeps a contract, if it is one that could be served and `condition` holds.

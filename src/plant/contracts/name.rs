@@ -55,7 +55,7 @@ impl ContractName {
     }
 
     /// The file it is stored in.
-    pub(super) fn file(&self) -> String {
+    pub fn file(&self) -> String {
         format!("{}{ENDING}", self.0)
     }
 

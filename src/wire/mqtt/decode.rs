@@ -19,6 +19,15 @@ use crate::wire::{
 /// kind, and the layout version is not looked at (W-058).
 pub fn decode(publish: Publish, topics: &Topics) -> Result<Frame, DecodeError> {
     let target = addressee(&publish.topic, topics)?;
+    let (source, message) = read(publish, |named, source| answerable(named, source, topics))?;
+    Ok(Frame { source, target, message })
+}
+
+/// Who says what, whoever it is addressed to. `judge` is asked whether a request can be answered where it wants to be.
+pub(super) fn read(
+    publish: Publish,
+    judge: impl FnOnce(Option<&str>, &PeerName) -> Result<(), DecodeError>,
+) -> Result<(PeerName, Message), DecodeError> {
     let mut control = Control::read(publish.user_properties)?;
     let source = match control.source.take() {
         Some(name) => PeerName::mqtt(&name).map_err(DecodeError::Source)?,
@@ -31,7 +40,7 @@ pub fn decode(publish: Publish, topics: &Topics) -> Result<Frame, DecodeError> {
     };
     let kind = control.kind.as_deref().and_then(Kind::parse);
     if let Some(Kind::Request(_)) = kind {
-        answerable(publish.response_topic.as_deref(), &source, topics)?;
+        judge(publish.response_topic.as_deref(), &source)?;
     }
     let body = match encoding {
         _ if publish.payload.is_empty() => None,
@@ -52,7 +61,7 @@ pub fn decode(publish: Publish, topics: &Topics) -> Result<Frame, DecodeError> {
         }
         Some(Kind::Event) => control.event(body)?,
     };
-    Ok(Frame { source, target, message })
+    Ok((source, message))
 }
 
 fn addressee(topic: &str, topics: &Topics) -> Result<PeerName, DecodeError> {

@@ -6,10 +6,12 @@ use bytes::Bytes;
 
 mod decode;
 mod encode;
+mod overhear;
 mod presence;
 
 pub use decode::decode;
 pub use encode::encode;
+pub use overhear::{Overheard, Said, overhear};
 pub use presence::{Presence, cleared, offline, online, presence};
 
 /// The parts of an MQTT 5 PUBLISH that frames and presence use.

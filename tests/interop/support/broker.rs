@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex};
 
 use rustix::net::{self, AddressFamily, SocketType};
 
@@ -24,8 +25,19 @@ pub(crate) struct BrokerOptions {
     pub(crate) max_packet_size: Option<u32>,
     /// `max_connections`.
     pub(crate) max_connections: Option<u16>,
+    /// `acl_file`: who may read and write what.
+    pub(crate) acl: Option<String>,
+    /// `max_queued_messages`, which also bounds what waits for a slow connection; 0 for no bound.
+    pub(crate) max_queued: Option<u32>,
     /// TLS with certificates of a private authority; clients must show one of its certificates too.
     pub(crate) tls: Option<Authority>,
+}
+
+/// What a broker says while it runs.
+#[derive(Default)]
+struct Log {
+    text: Mutex<String>,
+    more: Condvar,
 }
 
 /// A running broker; killed when dropped.
@@ -34,6 +46,7 @@ pub(crate) struct Broker {
     scheme: &'static str,
     folder: tempfile::TempDir,
     process: Option<std::process::Child>,
+    log: Arc<Log>,
     /// Keeps the port ours while the broker is down: bound, not listening, so that whoever connects is refused.
     placeholder: Option<OwnedFd>,
 }
@@ -51,9 +64,9 @@ impl Broker {
         for _ in 0..10 {
             let port = free_port();
             configure(folder.path(), port, options);
-            if let Ok(process) = launch(folder.path()) {
+            if let Ok((process, log)) = launch(folder.path()) {
                 let scheme = if options.tls.is_some() { "mqtts" } else { "mqtt" };
-                return Self { port, scheme, folder, process: Some(process), placeholder: None };
+                return Self { port, scheme, folder, process: Some(process), log, placeholder: None };
             }
         }
         panic!("mosquitto does not start on any of ten free ports\n{}", log(folder.path()));
@@ -76,9 +89,20 @@ impl Broker {
     /// Starts it again where it was.
     pub(crate) fn start_again(&mut self) {
         self.stop();
-        let process = launch(self.folder.path());
-        self.process = Some(process.unwrap_or_else(|log| panic!("mosquitto does not come back\n{log}")));
+        let (process, log) =
+            launch(self.folder.path()).unwrap_or_else(|log| panic!("mosquitto does not come back\n{log}"));
+        self.process = Some(process);
+        self.log = log;
         self.placeholder = None;
+    }
+
+    /// Waits until what it said since it started fulfils `wanted`; gives it.
+    pub(crate) fn said(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let text = self.log.text.lock().expect("no reader panics");
+        let waiting = self.log.more.wait_timeout_while(text, PATIENCE, |text| !wanted(text));
+        let (text, _) = waiting.expect("no reader panics");
+        assert!(wanted(&text), "the broker does not say {what}:\n{text}");
+        text.clone()
     }
 }
 
@@ -112,6 +136,14 @@ fn configure(folder: &Path, port: u16, options: &BrokerOptions) {
     if let Some(most) = options.max_connections {
         let _ = writeln!(text, "max_connections {most}");
     }
+    if let Some(messages) = options.max_queued {
+        let _ = writeln!(text, "max_queued_messages {messages}");
+    }
+    if let Some(acl) = &options.acl {
+        let file = folder.join("acl");
+        fs::write(&file, acl).expect("the scratch folder can be written");
+        let _ = writeln!(text, "acl_file {}", file.display());
+    }
     if let Some(authority) = &options.tls {
         let file = |name: &str| authority.file(name).display().to_string();
         let _ = writeln!(text, "cafile {}\ncertfile {}\nkeyfile {}", file("ca"), file("broker"), file("broker-key"));
@@ -129,13 +161,14 @@ fn configure(folder: &Path, port: u16, options: &BrokerOptions) {
 }
 
 /// Starts mosquitto and returns once it says that it runs; if it ends instead, its log is the error.
-fn launch(folder: &Path) -> Result<std::process::Child, String> {
+fn launch(folder: &Path) -> Result<(std::process::Child, Arc<Log>), String> {
     let mut command = Command::new(program());
     command.arg("-c").arg(folder.join("mosquitto.conf")).stdin(Stdio::null()).stdout(Stdio::null());
     let mut process = command.stderr(Stdio::piped()).spawn().expect("mosquitto can be started");
-    let log = follow(&mut process, folder.join("log"));
+    let said = Arc::new(Log::default());
+    let log = follow(&mut process, folder.join("log"), Arc::clone(&said));
     match log.recv_timeout(PATIENCE) {
-        Ok(()) => Ok(process),
+        Ok(()) => Ok((process, said)),
         Err(why) => {
             // Ended already, or hopeless.
             let _ = process.kill();
@@ -146,20 +179,21 @@ fn launch(folder: &Path) -> Result<std::process::Child, String> {
     }
 }
 
-/// Copies the log to a file and signals once when the broker runs; the channel closes when the broker ends.
-fn follow(process: &mut std::process::Child, file: PathBuf) -> Receiver<()> {
+/// Keeps the log and signals once when the broker runs; the channel closes when the broker ends.
+fn follow(process: &mut std::process::Child, file: PathBuf, said: Arc<Log>) -> Receiver<()> {
     let stderr = BufReader::new(process.stderr.take().expect("stderr is piped"));
     let (running, log) = channel();
     std::thread::spawn(move || {
-        let mut kept = String::new();
         for line in stderr.split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
+            let mut kept = said.text.lock().expect("nobody panics with it");
             let _ = writeln!(kept, "{line}");
+            said.more.notify_all();
             if line.ends_with(" running") {
                 let _ = running.send(());
             } else if line.contains("Error") {
                 // The one line that explains a failed start.
-                let _ = fs::write(&file, &kept);
+                let _ = fs::write(&file, &*kept);
             }
         }
     });

@@ -8,7 +8,7 @@ mod mcp;
 
 pub(crate) use authority::Authority;
 pub(crate) use broker::{Broker, BrokerOptions};
-use child::Child;
+pub(crate) use child::Child;
 pub(crate) use foreign::{Caller, Peer, inspector, python_client};
 pub(crate) use mcp::{Bridge, call_arguments, error_of, structured};
 

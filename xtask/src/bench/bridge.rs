@@ -33,8 +33,17 @@ pub(super) struct Start {
 impl Bridge {
     /// Starts the binary on a broker, and asks it to begin a session.
     pub(super) fn start(binary: &Path, port: u16) -> Result<(Self, Start), String> {
+        Self::begin(binary, port, &[])
+    }
+
+    /// The same under this name.
+    pub(super) fn start_as(binary: &Path, port: u16, name: &str) -> Result<Self, String> {
+        Self::begin(binary, port, &["--name", name]).map(|(bridge, _)| bridge)
+    }
+
+    fn begin(binary: &Path, port: u16, more: &[&str]) -> Result<(Self, Start), String> {
         let mut command = Command::new(binary);
-        command.args(["mcp", "--broker", &format!("mqtt://127.0.0.1:{port}")]);
+        command.args(["mcp", "--broker", &format!("mqtt://127.0.0.1:{port}")]).args(more);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let began = Instant::now();
         let mut process = command.spawn().map_err(|error| format!("{}: {error}", binary.display()))?;
@@ -125,8 +134,17 @@ impl Bridge {
 
     /// Its resident memory in MiB; nothing where the system does not say.
     pub(super) fn resident(&self) -> f64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most it ever was.
+    pub(super) fn peak(&self) -> f64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, field: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
         let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
         kib.map_or(f64::NAN, |kib| kib / 1024.0)
     }

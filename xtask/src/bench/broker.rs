@@ -14,6 +14,8 @@ pub(super) enum Kind {
     Tuned,
     /// As it comes: Nagle's algorithm holds the second of two small packets back until the first is acknowledged.
     Stock,
+    /// Stock, with `max_queued_messages 0`: what waits for one connection is not bounded, so that the broker delivers all.
+    Unbounded,
 }
 
 /// A running broker; killed when dropped.
@@ -63,7 +65,11 @@ fn launch(port: u16, kind: Kind) -> Result<Child, String> {
     let mut command = Command::new(program);
     command.args(["-c", "/dev/stdin"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = command.spawn().map_err(|error| format!("mosquitto: {error}"))?;
-    let tuned = if kind == Kind::Tuned { "set_tcp_nodelay true\n" } else { "" };
+    let tuned = match kind {
+        Kind::Tuned => "set_tcp_nodelay true\n",
+        Kind::Stock => "",
+        Kind::Unbounded => "max_queued_messages 0\n",
+    };
     let text = format!("listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nuser root\n{tuned}");
     let written = process.stdin.take().map(|mut input| input.write_all(text.as_bytes()));
     written.unwrap_or(Ok(())).map_err(|error| format!("mosquitto: {error}"))?;

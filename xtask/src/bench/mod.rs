@@ -12,6 +12,7 @@ mod mqtt;
 mod peer;
 mod report;
 mod stats;
+mod watching;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,6 +48,12 @@ struct Plan {
     crowd: usize,
     looks: usize,
     fakes: usize,
+    /// Calls of others a second that are watched.
+    pairs: u64,
+    /// Events a second that are watched.
+    events: u64,
+    /// How long either goes on, in seconds.
+    seconds: u64,
 }
 
 const FULL: Plan = Plan {
@@ -59,6 +66,9 @@ const FULL: Plan = Plan {
     crowd: 2_000,
     looks: 200,
     fakes: 500,
+    pairs: 5_000,
+    events: 10_000,
+    seconds: 5,
 };
 const QUICK: Plan = Plan {
     rounds: 1,
@@ -70,36 +80,49 @@ const QUICK: Plan = Plan {
     crowd: 200,
     looks: 5,
     fakes: 64,
+    pairs: 500,
+    events: 1_000,
+    seconds: 1,
 };
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
-/// everything answers; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and only
-/// runs a stock broker and the peers, for a profiler; `--fakes` measures the fakes alone.
+/// everything answers; `--watching` measures only how others are watched, `--fakes` only what many fakes cost; `--binary FILE`
+/// measures that file instead of building one; `--peers` measures nothing and only runs a stock broker and the peers, for a
+/// profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let (mut plan, mut binary, mut only_fakes) = (FULL, None, false);
+    let (mut plan, mut binary, mut only_watching, mut only_fakes) = (FULL, None, false, false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
+            "--watching" => only_watching = true,
             "--peers" => return serve(),
             "--fakes" => only_fakes = true,
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
-            other => return Err(format!("bench knows --quick, --fakes, --peers and --binary FILE, not {other}")),
+            other => {
+                return Err(format!(
+                    "bench knows --quick, --watching, --fakes, --peers and --binary FILE, not {other}"
+                ));
+            }
         }
     }
-    let (built, library) = build(plan.rounds > 1)?;
-    let binary = binary.unwrap_or(built);
-    let fakes = if only_fakes {
-        let fakes = fakes::measure(&binary, plan.fakes)?;
-        println!("{}", report::fakes(&fakes));
-        fakes
-    } else {
-        let report = measure(&binary, &library, &plan)?;
-        println!("{report}");
-        report.fakes
-    };
+    let release = plan.rounds > 1;
+    let binary = binary.map_or_else(|| build(release), Ok)?;
+    if !only_watching && !only_fakes {
+        println!("{}", measure(&binary, &library(release)?, &plan)?);
+    }
+    if !only_fakes {
+        let watching = watching::measure(&binary, &plan)?;
+        println!("{watching}");
+        watching.judge()?;
+    }
+    if only_watching {
+        return Ok(());
+    }
+    let fakes = fakes::measure(&binary, plan.fakes)?;
+    println!("{}", report::fakes(&fakes));
     // A development build is larger in everything, and a few fakes say little of what each of them holds.
-    let missed = fakes.missed(plan.rounds > 1);
+    let missed = fakes.missed(release);
     if missed.is_empty() { Ok(()) } else { Err(missed.join("; ")) }
 }
 
@@ -111,8 +134,8 @@ fn serve() -> Result<(), String> {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map(drop).map_err(|error| error.to_string())
 }
 
-/// The bridge and the second floor.
-fn build(release: bool) -> Result<(PathBuf, PathBuf), String> {
+/// The bridge.
+fn build(release: bool) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository()).args(["build", "--quiet", "--locked", "--bin", "plantbridge"]);
     // The development build is the one the tests have just used.
@@ -124,11 +147,10 @@ fn build(release: bool) -> Result<(PathBuf, PathBuf), String> {
     run_command(&mut cargo)?;
     let me = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
     let target = me.ancestors().nth(2).ok_or("this program is in no target folder")?;
-    let binary = target.join(if release { "release" } else { "debug" }).join("plantbridge");
-    Ok((binary, library(release)?))
+    Ok(target.join(if release { "release" } else { "debug" }).join("plantbridge"))
 }
 
-/// Builds `benches/link.rs` and says where it is: its name holds a hash that only cargo knows.
+/// Builds the second floor, `benches/link.rs` and says where it is: its name holds a hash that only cargo knows.
 fn library(release: bool) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository()).args(["build", "--quiet", "--locked", "--package", "plantbridge"]);
@@ -156,8 +178,7 @@ fn measure(binary: &Path, library: &Path, plan: &Plan) -> Result<Report, String>
     }
     let memory = memory(binary, plan, broker.port)?;
     let crowd = crowd(binary, plan)?;
-    let fakes = fakes::measure(binary, plan.fakes)?;
-    Ok(Report { tuned, stock, starts, memory, crowd, fakes })
+    Ok(Report { tuned, stock, starts, memory, crowd })
 }
 
 fn rounds(binary: &Path, library: &Path, plan: &Plan, kind: Kind) -> Result<Vec<Round>, String> {

@@ -5,6 +5,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::net::sockopt;
@@ -26,11 +27,13 @@ pub(super) struct Outbox {
     last_id: u16,
 }
 
-/// A message to publish at QoS 1.
+/// A message to publish, at QoS 1 unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Publish<'a> {
     pub(super) topic: &'a [u8],
     pub(super) retain: bool,
+    /// At QoS 0: nobody acknowledges it.
+    pub(super) unacknowledged: bool,
     pub(super) response_topic: &'a [u8],
     pub(super) correlation: &'a [u8],
     pub(super) content_type: &'a [u8],
@@ -123,6 +126,17 @@ impl Connection {
         handle.map(Closer).map_err(|error| error.to_string())
     }
 
+    /// Reads on a thread of its own and looks at nothing of it, so that writing never waits for what the broker says.
+    pub(super) fn unheard(&self) -> Result<Unheard, String> {
+        let closer = self.closer()?;
+        let mut socket = self.socket.try_clone().map_err(|error| error.to_string())?;
+        let read = move || {
+            let mut piece = vec![0; 64 * 1024];
+            while socket.read(&mut piece).is_ok_and(|count| count > 0) {}
+        };
+        Ok(Unheard { closer: Some(closer), thread: Some(std::thread::spawn(read)) })
+    }
+
     fn exchange(&mut self, wanted: u8) -> Result<(), String> {
         self.flush()?;
         let mut seen = false;
@@ -164,10 +178,24 @@ impl Drop for Closer {
     }
 }
 
+/// A connection whose incoming side nobody listens to; it ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Unheard {
+    closer: Option<Closer>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        drop(self.closer.take());
+        // A thread that panicked has said so itself.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
 impl Outbox {
     /// Puts a message out.
     pub(super) fn publish(&mut self, message: &Publish<'_>) {
-        let id = self.id();
         let mut properties = Vec::with_capacity(256);
         for (code, value) in [
             (CONTENT_TYPE, message.content_type),
@@ -186,11 +214,14 @@ impl Outbox {
         }
         let mut body = Vec::with_capacity(properties.len() + message.topic.len() + message.payload.len() + 8);
         text(&mut body, message.topic);
-        body.extend_from_slice(&id.to_be_bytes());
+        let qos = if message.unacknowledged { 0 } else { QOS_1 };
+        if qos == QOS_1 {
+            body.extend_from_slice(&self.id().to_be_bytes());
+        }
         length(&mut body, properties.len());
         body.extend_from_slice(&properties);
         body.extend_from_slice(message.payload);
-        packet(&mut self.bytes, PUBLISH | QOS_1 | u8::from(message.retain), &body);
+        packet(&mut self.bytes, PUBLISH | qos | u8::from(message.retain), &body);
     }
 
     fn id(&mut self) -> u16 {

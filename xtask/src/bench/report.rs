@@ -60,7 +60,6 @@ pub(super) struct Report {
     pub(super) starts: Vec<Duration>,
     pub(super) memory: Memory,
     pub(super) crowd: Crowd,
-    pub(super) fakes: Fakes,
 }
 
 impl fmt::Display for Report {
@@ -93,9 +92,7 @@ impl fmt::Display for Report {
             writeln!(out, "| {broker} broker | {bare:.0} µs | {library:.0} µs | {bridge:.0} µs |")?;
         }
         writeln!(out)?;
-        self.others(out)?;
-        writeln!(out)?;
-        write!(out, "{}", fakes(&self.fakes))
+        self.others(out)
     }
 }
 

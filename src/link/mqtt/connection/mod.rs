@@ -60,7 +60,8 @@ pub(super) enum End {
 /// Connects, joins and serves until the end.
 pub(super) async fn serve(seat: &mut Seat, tls: Option<&Tls>) -> End {
     let (parted, mut back) = mpsc::channel(1);
-    let options = options::options(&seat.config, tls, parted);
+    let client_id = format!("msgrpc-{}", seat.config.topics.me());
+    let options = options::options(&seat.config, &client_id, tls, parted);
     let (client, mut network) = AsyncClient::builder(options).capacity(usize::from(seat.config.window) + SPARE).build();
     // Room for 128 events is kept otherwise, some 50 KiB a connection; what is needed grows by itself.
     network.state.events.shrink_to(0);
@@ -309,7 +310,7 @@ impl From<wire::mqtt::Presence> for LinkEvent {
 }
 
 /// A packet of the client library as ours; `None` if its topic is no text.
-fn inbound(packet: Publish) -> Option<wire::mqtt::Publish> {
+pub(super) fn inbound(packet: Publish) -> Option<wire::mqtt::Publish> {
     let properties = packet.properties.unwrap_or_default();
     Some(wire::mqtt::Publish {
         topic: String::from_utf8(packet.topic.into()).ok()?,

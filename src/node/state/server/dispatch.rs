@@ -6,6 +6,7 @@ use super::{
     super::{NodeEvent, Now, Outputs, SNAPSHOT, counters::MAX_NAME, projection::Projection, repeats::Seen},
     Accepted, Failure, Incoming, MAX_RUNNING, METHOD_CODES, RunId, Server,
     authority::Refusal,
+    context::CONTEXT,
     retired,
     streams::Subscribed,
 };
@@ -100,7 +101,12 @@ impl Server {
             return self.introspect(request, now).map(Admitted::Answer);
         }
         let Some(served) = self.namespaces.get(path) else {
-            return Err(("ClassNotFound", format!("{path}.{method} is not exposed")));
+            return match path {
+                CONTEXT => {
+                    self.fenced(request).and_then(|()| self.context(link, source, request)).map(Admitted::Answer)
+                }
+                _ => Err(("ClassNotFound", format!("{path}.{method} is not exposed"))),
+            };
         };
         let Some(declared) = served.exposed.surface.methods.iter().find(|known| known.name == method) else {
             return self.built_in(link, source, request, now, out).map(Admitted::Answer);
@@ -117,7 +123,7 @@ impl Server {
         if declared.requires_authority {
             self.in_control(path, method, source.as_str())?;
         }
-        unfenced(request)?;
+        self.fenced(request)?;
         Ok(Admitted::Run { serial })
     }
 
@@ -193,6 +199,26 @@ impl Server {
             Subscribed::AlreadyExists => Ok("ok - already exists".into()),
             Subscribed::Reprojected => Ok("ok - reprojected".into()),
             Subscribed::Full => Err(("Busy", format!("{path} has as many subscribers as it can hold"))),
+        }
+    }
+
+    /// W-061: a fenced call runs under the owner its caller saw, or not at all.
+    pub(super) fn fenced(&self, request: &Request) -> Result<(), Refusal> {
+        let Some(fence) = &request.fence else { return Ok(()) };
+        let path = &request.path;
+        match self.topology.places().owner_epoch(path) {
+            Some(epoch) if epoch == fence => Ok(()),
+            Some(_) => {
+                let text = format!(
+                    "{path} changed owner generation while this call was on its way - read the topology again and \
+                     decide again"
+                );
+                Err(("OwnershipChanged", text))
+            }
+            None => {
+                let text = format!("{path} has no topology record here to check the owner fence against");
+                Err(("OwnershipChanged", text))
+            }
         }
     }
 
@@ -273,6 +299,7 @@ impl Server {
             let text = format!("{path}.{method} was not run: its caller stopped waiting {ms} ms ago");
             return Err(("Timeout", text));
         }
+        self.fenced(request)?;
         let declared = served.exposed.surface.methods.iter().find(|known| known.name == request.method);
         if declared.is_some_and(|declared| declared.requires_authority) {
             self.in_control(&request.path, &request.method, accepted.source.as_str())?;
@@ -319,15 +346,6 @@ impl Server {
             }
         }
     }
-}
-
-/// W-061: nothing here has an owner on record, so no fence can hold.
-pub(super) fn unfenced(request: &Request) -> Result<(), Refusal> {
-    if request.fence.is_none() {
-        return Ok(());
-    }
-    let text = format!("{} has no topology record here to check the owner fence against", request.path);
-    Err(("OwnershipChanged", text))
 }
 
 /// How long after its arrival a request may still start (wire.md 6.1): its ttl, narrowed by what the broker left of its

@@ -1,6 +1,6 @@
 //! The namespace `msgrpc`: what we are, how far our events are counted, where we stand (semantics.md 2).
 
-use super::{super::Now, Server, authority::Refusal, dispatch::unfenced};
+use super::{super::Now, Server, authority::Refusal};
 use crate::{
     contract::{Event, ServedNamespace, Surface, describe, introspection, shape, validate},
     wire::{Map, Request, Value},
@@ -19,7 +19,7 @@ impl Server {
             validate::arguments(&request.args, known, &contract.types)
                 .map_err(|fault| ("InvalidParams", fault.text))?;
         }
-        unfenced(request)?;
+        self.fenced(request)?;
         match method {
             "describe" => Ok(describe(&self.surface())),
             "eventCursor" => Ok(self.event_cursor(&request.args, now)),
@@ -56,6 +56,7 @@ impl Server {
             validating: self.validates(),
             namespaces: namespaces.collect(),
             introspection: self.serving.introspection,
+            places: Some(self.topology.places().clone()),
             path_writes: self.namespaces.values().all(|served| served.exposed.path_writes),
             types: self.serving.types_entry.clone(),
         }
@@ -98,24 +99,9 @@ impl Server {
         cursor.into()
     }
 
-    /// One record: our host, which belongs to nobody.
+    /// Where our instances stand.
     fn topology(&self) -> Value {
-        let epoch = self.counters.epoch();
-        let mut reference = Map::new();
-        reference.insert("peer", self.me.as_str());
-        reference.insert("instance", "$host");
-        let mut version = Map::new();
-        version.insert("epoch", epoch);
-        version.insert("revision", 0);
-        let mut record = Map::new();
-        record.insert("ref", reference);
-        record.insert("parent", Value::Null);
-        record.insert("owner", Value::Null);
-        record.insert("parentEpoch", epoch);
-        record.insert("ownerEpoch", epoch);
-        record.insert("version", version);
-        let mut topology = Map::new();
-        topology.insert("records", vec![Value::from(record)]);
+        let mut topology = self.topology.places().to_map();
         let described = describe(&Surface::default());
         if let Some(capabilities) = described.get("host").and_then(|host| host.get("capabilities")) {
             topology.insert("capabilities", capabilities.clone());

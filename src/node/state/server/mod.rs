@@ -1,6 +1,7 @@
 //! The responder: what a request meets, in the order of wire.md 5.1, and what our subscribers are told.
 
 mod authority;
+mod context;
 mod data;
 mod dispatch;
 mod introspection;
@@ -17,10 +18,11 @@ use super::{
     repeats::{Command, Repeats},
 };
 use crate::{
-    contract::{ServedNamespace, Types},
+    contract::{ServedNamespace, Types, context::Topology},
     link::LinkId,
     wire::{Correlation, Frame, Map, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value, frame::Answer},
 };
+use context::Watched;
 use later::Later;
 use streams::Streams;
 use unwritten::Sent;
@@ -36,6 +38,8 @@ pub struct Serving {
     pub types_entry: Map,
     /// Whether `msgrpc` is served: it is how a model finds out what we are.
     pub introspection: bool,
+    /// Where our instances stand and what they provide; without it, our root stands alone.
+    pub topology: Option<Topology>,
 }
 
 /// A namespace to serve.
@@ -119,6 +123,8 @@ pub(super) struct Server {
     me: PeerName,
     serving: Serving,
     namespaces: BTreeMap<String, Served>,
+    topology: Topology,
+    watched: Watched,
     streams: Streams,
     counters: Counters,
     repeats: Repeats,
@@ -134,6 +140,8 @@ pub(super) struct Server {
 struct Served {
     exposed: Exposed,
     component: Option<Component>,
+    /// Nobody is told what it emits and commits.
+    muted: bool,
     /// The command that runs; others of this namespace wait.
     busy: Option<RunId>,
     waiting: VecDeque<Accepted>,
@@ -158,6 +166,8 @@ const FRAMES: u64 = 3 << 62;
 impl Server {
     pub(super) fn new(me: PeerName, epoch: String) -> Self {
         Self {
+            topology: Topology::new(me.clone(), &epoch),
+            watched: Watched::default(),
             me,
             serving: Serving::default(),
             namespaces: BTreeMap::new(),
@@ -181,7 +191,11 @@ impl Server {
         self.repeats.be_light();
     }
 
-    pub(super) fn serve(&mut self, serving: Serving) {
+    pub(super) fn serve(&mut self, mut serving: Serving) {
+        if let Some(topology) = serving.topology.take() {
+            self.topology = topology;
+            self.watched.moved();
+        }
         self.serving = serving;
     }
 
@@ -195,7 +209,7 @@ impl Server {
         let (name, emits, observable) = (exposed.name.clone(), exposed.surface.emitter, component.is_some());
         let mut runs = self.running.iter();
         let busy = runs.find(|(_, accepted)| accepted.serial && accepted.request.path == name).map(|(run, _)| *run);
-        let served = Served { exposed, component, busy, waiting: VecDeque::new() };
+        let served = Served { exposed, component, muted: false, busy, waiting: VecDeque::new() };
         let Some(replaced) = self.namespaces.insert(name.clone(), served) else { return };
         self.refuse_retired(replaced.waiting, out);
         self.retire_streams(&name, |event| if event == SNAPSHOT { !observable } else { !emits }, out);
@@ -233,6 +247,18 @@ impl Server {
         }
     }
 
+    pub(super) fn mute(&mut self, namespace: &str, muted: bool) {
+        let Some(served) = self.namespaces.get_mut(namespace) else { return };
+        let spoke = std::mem::replace(&mut served.muted, muted);
+        if let Some(component) = served.component.as_mut().filter(|_| spoke && !muted) {
+            component.tell();
+        }
+    }
+
+    fn is_muted(&self, namespace: &str) -> bool {
+        self.namespaces.get(namespace).is_some_and(|served| served.muted)
+    }
+
     /// A component as it stands.
     #[cfg(test)]
     pub(super) fn snapshot(&self, namespace: &str) -> Option<Value> {
@@ -245,6 +271,12 @@ impl Server {
         self.streams.held()
     }
 
+    /// How many subscriptions of others to context are held.
+    #[cfg(test)]
+    pub(super) fn context_held(&self) -> usize {
+        self.watched.len()
+    }
+
     /// How many listen to this.
     #[cfg(test)]
     pub(super) fn subscribers(&self, namespace: &str, event: &str) -> u64 {
@@ -254,6 +286,7 @@ impl Server {
     /// A peer is gone: it no longer listens (W-068), nor waits for an answer.
     pub(super) fn peer_gone(&mut self, peer: &PeerName, out: &mut Outputs) {
         self.streams.peer_gone(peer);
+        self.watched.peer_gone(peer);
         self.caller_gone(peer, out);
     }
 

@@ -124,13 +124,17 @@ impl Server {
     /// Counts an emission and sends it to each subscriber.
     pub(in super::super) fn emit(&mut self, namespace: &str, event: &str, args: &[Value], out: &mut Outputs) {
         let stamp = self.counters.emitted(namespace, event);
+        if self.is_muted(namespace) {
+            return;
+        }
         for (peer, link) in self.streams.listeners(namespace, event) {
             self.send_event(&peer, link, namespace, event, args.to_vec(), stamp.clone(), out);
         }
     }
 
-    /// Tells observers of every component that changed in this turn.
+    /// Tells observers of every component that changed in this turn, and of context.
     pub(in super::super) fn publish_commits(&mut self, out: &mut Outputs) {
+        self.publish_context(out);
         let changed: Vec<String> = self
             .namespaces
             .iter_mut()
@@ -145,6 +149,9 @@ impl Server {
 
     /// Sends the current snapshot to one observer, as it asked to see it.
     pub(super) fn send_snapshot(&mut self, namespace: &str, peer: &PeerName, link: LinkId, out: &mut Outputs) {
+        if self.is_muted(namespace) {
+            return;
+        }
         let component = self.namespaces.get(namespace).and_then(|served| served.component.as_ref());
         let Some(component) = component else { return };
         let snapshot = component.snapshot(self.streams.projection(namespace, SNAPSHOT, peer));

@@ -7,7 +7,7 @@ use super::super::{
     Serving, Stream, SubscriptionId, TicketUpdate,
 };
 use crate::{
-    contract::Surface,
+    contract::{Surface, context::Topology},
     link::{Claim, DownKind, DownReason, LinkEvent, LinkId, Rejection},
     node::{error::CallError, state::Answered, testing::name},
     wire::{
@@ -53,6 +53,8 @@ pub(super) struct Bench {
     pub(super) given: Vec<Given>,
     pub(super) announced: Vec<Option<String>>,
     pub(super) events: Vec<NodeEvent>,
+    /// Where its instances stand, once it serves any.
+    pub(super) topology: Option<Topology>,
     next: u64,
 }
 
@@ -61,7 +63,7 @@ impl Bench {
     pub(super) fn down(me: &str, links: &[LinkId]) -> Self {
         let now = Now { at: Instant::now(), unix_ms: 1_800_000_000_000 };
         let state = NodeState::new(name(me), links.iter().copied(), format!("epoch-{me}"), [7; 16]);
-        Self { state, now, given: Vec::new(), announced: Vec::new(), events: Vec::new(), next: 0 }
+        Self { state, now, given: Vec::new(), announced: Vec::new(), events: Vec::new(), topology: None, next: 0 }
     }
 
     /// A machine with one link, up and settled.
@@ -129,6 +131,7 @@ impl Bench {
             types,
             types_entry: surface.types.clone(),
             introspection: surface.introspection,
+            topology: self.topology.take(),
         };
         self.turn(|state, now| {
             state.serve(serving);

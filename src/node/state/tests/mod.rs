@@ -1,6 +1,7 @@
 //! Tests of the machine as a whole: one against recorded traffic, two against each other over a bad network.
 
 mod bench;
+mod context;
 mod deferred;
 mod hosted;
 mod hostile;

@@ -241,6 +241,7 @@ pub(super) fn served(document: &serde_json::Value) -> (Serving, Vec<Exposed>) {
         types: contract.types,
         types_entry: contract.types_entry,
         introspection: true,
+        topology: None,
     };
     (serving, exposed)
 }

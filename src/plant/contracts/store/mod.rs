@@ -189,7 +189,7 @@ impl Store {
         }
         // Whoever saw nothing there must not overwrite what came since, not even another program's.
         let place = if before.is_none() { Place::Free } else { Place::Any };
-        let temporary = format!(".{file}.{}.tmp", Uuid::new_v4().simple());
+        let temporary = format!(".{file}.{}{TEMPORARY}", Uuid::new_v4().simple());
         match folder.write(&file, &temporary, text.as_bytes(), place) {
             Ok(()) => Ok(Saved { sha256: sha256(text.as_bytes()), bytes, overwrote: before }),
             Err(FileFault::There) => Err(StoreFault::Changed(present(&folder, &file)?)),
@@ -224,7 +224,7 @@ fn usable(file: &str, kind: Kind) -> Result<ContractName, String> {
         (Kind::Other, _) => "not a plain file".to_owned(),
         (Kind::File, Err(Some(NameFault::Form))) => "not a usable contract name".to_owned(),
         (Kind::File, Err(Some(fault))) => format!("not a usable contract name: {fault}"),
-        (Kind::File, Err(None)) if file.starts_with('.') && file.ends_with(".tmp") => {
+        (Kind::File, Err(None)) if file.starts_with('.') && file.ends_with(TEMPORARY) => {
             "left by a write that did not end; it can be removed".to_owned()
         }
         (Kind::File, Err(None)) => "not a contract: its name does not end in .types.json".to_owned(),
@@ -299,6 +299,8 @@ fn sha256(bytes: &[u8]) -> String {
     })
 }
 
+/// What the file of a write under way ends in.
+const TEMPORARY: &str = ".tmp";
 /// Bytes of one contract.
 pub(super) const LARGEST: u64 = 4 * 1024 * 1024;
 /// Contracts of a directory.

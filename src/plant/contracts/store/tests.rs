@@ -1,3 +1,5 @@
+//! The store over real directories: links, junk, places that cannot be written, writers at once.
+
 use std::{fs, path::Path, sync::Arc};
 
 use serde_json::json;

@@ -1,0 +1,63 @@
+//! A contract in a file that a person names.
+
+use std::{fs::File, io::Read as _, path::Path};
+
+use crate::{
+    contract::Contract,
+    plant::PlantError,
+    wire::{Value, json},
+};
+
+/// The most bytes of one.
+const LARGEST: u64 = 4 * 1024 * 1024;
+
+/// The document in a file.
+///
+/// # Errors
+///
+/// When it cannot be read, is too large, or is no JSON.
+pub(super) fn document(path: &Path) -> Result<Value, PlantError> {
+    let cannot = |why: String| PlantError::CannotRead { file: path.display().to_string(), why };
+    let file = File::open(path).map_err(|error| cannot(error.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(cannot(format!("it has more than {LARGEST} bytes")));
+    }
+    json::decode(&bytes).map_err(|error| cannot(error.to_string()))
+}
+
+/// The contract in a file, to compare with.
+///
+/// # Errors
+///
+/// As for [`document`], and when it is no valid contract.
+pub(super) fn contract(path: &Path) -> Result<Contract, PlantError> {
+    let contract = path.display().to_string();
+    Contract::parse_to_compare(&document(path)?).map_err(|problems| PlantError::InvalidContract { contract, problems })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_holds_no_contract_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let missing = folder.path().join("missing.json");
+        assert!(
+            matches!(contract(&missing), Err(PlantError::CannotRead { file, .. }) if file.ends_with("missing.json"))
+        );
+        assert!(matches!(contract(folder.path()), Err(PlantError::CannotRead { .. })));
+        assert!(matches!(contract(&file("a.json", "{")), Err(PlantError::CannotRead { .. })));
+        assert!(matches!(contract(&file("b.json", "{}")), Err(PlantError::InvalidContract { .. })));
+        assert!(contract(&file("c.json", r#"{"schema": 1, "namespaces": {}}"#)).is_ok());
+        let large = " ".repeat(usize::try_from(LARGEST).unwrap() + 1);
+        assert!(matches!(contract(&file("d.json", &large)), Err(PlantError::CannotRead { .. })));
+    }
+}

@@ -1,0 +1,67 @@
+//! What is taken from the environment, read once before any thread starts. A flag that says the same wins.
+
+use std::env::{self, VarError};
+
+use super::{
+    StartError,
+    secrets::{self, Secrets},
+};
+
+/// What the environment holds.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    /// What is never printed.
+    pub(super) secrets: Secrets,
+    /// The broker, where no flag names one.
+    pub(super) broker: Option<String>,
+    /// Whether this place may only look, whatever a command says.
+    pub(super) read_only: bool,
+}
+
+/// The variables a broker is looked for in: ours first.
+const BROKER: [&str; 2] = ["PLANTBRIDGE_BROKER", "SOURCE_RPC_BROKER"];
+const READ_ONLY: &str = "PLANTBRIDGE_READ_ONLY";
+
+/// Reads it.
+pub(super) fn read() -> Result<Environment, StartError> {
+    let get = |name: &str| env::var(name);
+    let secrets = secrets::read()?;
+    let mut broker = None;
+    for name in BROKER {
+        broker = broker.or(text(name, get)?);
+    }
+    Ok(Environment { secrets, broker, read_only: guard(get)? })
+}
+
+fn text(name: &str, get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<String>, StartError> {
+    match get(name) {
+        Ok(text) if text.is_empty() => Err(StartError(format!("{name} is set and empty"))),
+        Ok(text) => Ok(Some(text)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(StartError(format!("{name} is not UTF-8"))),
+    }
+}
+
+/// A guard that is misspelt must not be taken for none.
+fn guard(get: impl Fn(&str) -> Result<String, VarError>) -> Result<bool, StartError> {
+    match text(READ_ONLY, get)?.as_deref() {
+        None | Some("0" | "false") => Ok(false),
+        Some("1" | "true") => Ok(true),
+        Some(_) => Err(StartError(format!("{READ_ONLY} is 1 or true, 0 or false, or not set"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guarded(held: Option<&str>) -> Option<bool> {
+        guard(|_| held.map(str::to_owned).ok_or(VarError::NotPresent)).ok()
+    }
+
+    #[test]
+    fn a_guard_that_is_misspelt_is_refused() {
+        assert_eq!([None, Some("0"), Some("1"), Some("true")].map(guarded), [false, false, true, true].map(Some));
+        assert_eq!([Some(""), Some("yes"), Some("TRUE")].map(guarded), [None; 3]);
+    }
+}

@@ -1,0 +1,129 @@
+//! What every subcommand for people does: it joins the network, does one thing, and leaves, however that ends.
+
+use std::{pin::pin, time::Duration};
+
+use clap::Args;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    StartError,
+    ending::Failure,
+    environment::Environment,
+    mcp,
+    network::{Behaviour, Network, NetworkArgs},
+    out::Out,
+    stop,
+};
+use crate::{
+    link::DownKind,
+    node::{self, Node},
+    plant::{Plant, PlantError, Principal},
+};
+
+/// What every subcommand for people takes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ErrandArgs {
+    #[command(flatten)]
+    pub(super) network: NetworkArgs,
+    /// How long the broker, and a peer that is not there, are awaited, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 5_000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=600_000))]
+    wait: u32,
+    /// Writes JSON, on standard output and, for a refusal, on standard error.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// One thing to do on a network that has been joined.
+#[derive(Debug)]
+pub(super) struct Errand {
+    /// The plant.
+    pub(super) plant: Plant,
+    /// Our peer, for leaving early.
+    pub(super) node: Node,
+    /// What is written for whom.
+    pub(super) out: Out,
+    /// How long a peer is still awaited.
+    pub(super) wait: Duration,
+    /// Cancelled when the person, or the system, asks us to end.
+    pub(super) stop: CancellationToken,
+}
+
+/// A broker is awaited so long at least: joining one takes a moment, however little a peer is waited for.
+const JOIN: Duration = Duration::from_secs(1);
+
+const NO_BROKER: &str = "give it --broker <url> of a plant's MQTT 5 broker, or set PLANTBRIDGE_BROKER";
+
+/// Joins, does `work`, leaves. Asked to end, it tells `work` and waits for it, so that it can say what is known.
+pub(super) async fn run(
+    args: ErrandArgs,
+    read_only: bool,
+    environment: Environment,
+    work: impl AsyncFnOnce(&Errand) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let broker = args.network.broker.clone().or(environment.broker).ok_or(StartError(NO_BROKER.into()))?;
+    let read_only = read_only || environment.read_only;
+    let behaviour = Behaviour {
+        broker_is_environments: args.network.broker.is_none(),
+        role: "cli",
+        read_only,
+        account: environment.secrets.mqtt,
+        contracts: None,
+    };
+    let network = Network::new(&broker, args.network, behaviour)?;
+    let (plant, node, running) = network.join();
+    let (stop, out) = (CancellationToken::new(), Out::new(args.json));
+    let mut done = pin!(async {
+        let wait = joined(&node, Duration::from_millis(args.wait.into()), &stop).await?;
+        let errand = Errand { plant, node: node.clone(), out, wait, stop: stop.clone() };
+        work(&errand).await
+    });
+    let outcome = tokio::select! {
+        biased; // asked to end just after it was done is done
+        outcome = &mut done => outcome,
+        () = stop::asked() => {
+            stop.cancel();
+            done.await
+        }
+    };
+    mcp::leave(&node, running).await;
+    outcome
+}
+
+/// Waits for the link; gives what is left of the wait. What waiting does not help is told at once.
+async fn joined(node: &Node, wait: Duration, stop: &CancellationToken) -> Result<Duration, Failure> {
+    let began = Instant::now();
+    let decided = |network: &node::Network| network.is_up() || is_hopeless(network);
+    let network = tokio::select! {
+        network = node.network_when(wait.max(JOIN), decided) => network,
+        () = stop.cancelled() => return Err(Failure::interrupted()),
+    };
+    if network.is_up() {
+        return Ok(wait.saturating_sub(began.elapsed()));
+    }
+    let links = network.links.iter().map(|(_, link)| link.clone()).collect();
+    Err(PlantError::NetworkUnavailable { links }.into())
+}
+
+/// Whether a broker answered, and would not have us.
+fn is_hopeless(network: &node::Network) -> bool {
+    let down = network.links.iter().filter_map(|(_, link)| link.down.as_ref());
+    down.into_iter().any(|down| matches!(down.kind, DownKind::Unauthorized | DownKind::Tls))
+}
+
+impl Errand {
+    /// On whose behalf it acts. Whether it may only look is the process's own setting.
+    #[expect(clippy::unused_self, reason = "who an errand is for is the errand's to say")]
+    pub(super) fn principal(&self) -> Principal {
+        Principal { client: "cli".into(), read_only: false }
+    }
+
+    /// Does a look until it is done or the person stops it; then what it opened is closed by dropping it.
+    pub(super) async fn look<T>(&self, work: impl Future<Output = Result<T, PlantError>>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            done = work => Ok(done?),
+            () = self.stop.cancelled() => Err(Failure::interrupted()),
+        }
+    }
+}
