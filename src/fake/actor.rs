@@ -68,7 +68,7 @@ impl Actor {
         let (plan, now) = (self.plan(), now_ms());
         let exposed = plan.namespaces().map(|namespace| {
             let component = plan.props(namespace, now).zip(plan.first_state(namespace, now));
-            (plan.exposed(namespace, component), Arc::new(self.clone()) as Arc<dyn Service>)
+            (Plan::exposed(namespace, component), Arc::new(self.clone()) as Arc<dyn Service>)
         });
         exposed.collect()
     }

@@ -98,7 +98,7 @@ impl Plan {
     }
 
     /// One namespace as it is served: it says that it is a fake (S-126).
-    pub(super) fn exposed(&self, namespace: &Namespace, component: Option<(Map, Map)>) -> Exposed {
+    pub(super) fn exposed(namespace: &Namespace, component: Option<(Map, Map)>) -> Exposed {
         Exposed {
             name: namespace.name.clone(),
             surface: ServedNamespace::declared(namespace, CLASS),

@@ -305,7 +305,7 @@ impl<'c> Reader<'c> {
             self.omitted += 1;
             return;
         }
-        let pointer = self.pointer.iter().map(|token| format!("/{token}")).collect();
+        let pointer = self.pointer.iter().flat_map(|token| ["/", token]).collect();
         self.problems.push(Problem { pointer, what: what.into() });
     }
 }

@@ -106,7 +106,7 @@ impl Double {
                 last = heard(snapshots).await.0[0]["state"].clone();
             }
         };
-        let in_time = tokio::time::timeout(Duration::from_secs(60), shown).await.is_ok();
+        let in_time = tokio::time::timeout(Duration::from_mins(1), shown).await.is_ok();
         assert!(in_time, "{expected} is not shown at {pointer}: {last}");
     }
 }

@@ -58,7 +58,9 @@ impl Plant {
         while_wanted(stop, async {
             let sourced = self.contract(source, Purpose::Serve).await?;
             let (label, mut warnings) = (sourced.label, sourced.left_out);
-            warnings.iter_mut().for_each(|what| *what = format!("not served: {what}"));
+            for what in &mut warnings {
+                *what = format!("not served: {what}");
+            }
             let contract = self.fakes().share(&sourced.document, sourced.contract);
             let plan = Plan::new(contract, script.as_ref(), now_ms()).map_err(|fault| unplayable(label, fault))?;
             warnings.extend(plan.warnings().iter().cloned());

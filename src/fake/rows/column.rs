@@ -82,10 +82,12 @@ impl Column {
             (Holds::Text, Value::Text(text)) if text.len() > LONGEST => {
                 return refuse(format!("{name} holds at most {LONGEST} bytes"));
             }
-            (Holds::Text, Value::Text(_)) | (Holds::Boolean, Value::Bool(_)) | (Holds::Date, Value::Date(_)) => {}
+            (Holds::Any, _)
+            | (Holds::Text, Value::Text(_))
+            | (Holds::Boolean, Value::Bool(_))
+            | (Holds::Date, Value::Date(_)) => {}
             (Holds::Integer, number) if number.as_i64().is_some() => {}
             (Holds::Number, number) if number.as_f64().is_some() => {}
-            (Holds::Any, _) => {}
             (_, other) => return refuse(format!("{name} holds {word} and was given a {}", kind(other))),
         }
         let Some((node, types)) = &self.declared else { return Ok(()) };

@@ -63,7 +63,7 @@ async fn over(seat: &Seat, end: &End) {
 async fn opens(gate: &mut Option<watch::Receiver<bool>>) {
     let Some(gate) = gate else { return };
     if gate.wait_for(|open| *open).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
