@@ -19,7 +19,7 @@ use super::{
     stock::shown_by,
 };
 use crate::{
-    contract::{Deferred, Method, Namespace, Segments, Sets, samples::sample},
+    contract::{Deferred, Method, Namespace, Sets, samples::sample},
     node::{Commit, Exposed, Failure, Incoming, Node, Service, ServiceFuture},
     wire::{Map, PeerName, Value},
 };
@@ -175,7 +175,7 @@ impl Actor {
     async fn set(&self, node: &Node, namespace: &Namespace, method: &Method, call: &Incoming) -> Result<(), Failure> {
         let Some(Sets::Path(path)) = &method.sets else { return Ok(()) };
         let declared = namespace.component.as_ref().and_then(|component| component.state.as_ref());
-        let Some((declared, path)) = declared.zip(Segments::parse(path).ok()) else { return Ok(()) };
+        let Some((declared, path)) = declared.zip(setting::path(path)) else { return Ok(()) };
         let Some(value) = call.args.first() else { return Ok(()) };
         let mut holds = self.0.holds.lock().await;
         let Some(state) = holds.states.get_mut(&namespace.name) else { return Ok(()) };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     script::{Script, ScriptFault},
-    served,
+    served, setting,
     stock::shown_by,
 };
 use crate::{
@@ -205,7 +205,7 @@ impl<'p> Doubts<'p> {
         }
         let Some(Sets::Path(path)) = &method.sets else { return };
         let state = namespace.component.as_ref().and_then(|component| component.state.as_ref());
-        let node = state.zip(Segments::parse(path).ok());
+        let node = state.zip(setting::path(path));
         if node.and_then(|(state, path)| type_at(state, &path, &self.contract.types)).is_none() {
             self.doubt(format!("{ns}.{name} declares that it sets '{path}', which nothing here has: it sets nothing"));
         }

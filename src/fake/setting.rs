@@ -5,6 +5,11 @@ use crate::{
     wire::{Map, Value, value::MAX_SAFE_INTEGER},
 };
 
+/// The path a method declares that it sets: dots between fields, whatever else is in it (semantics 7.4).
+pub(super) fn path(sets: &str) -> Option<Segments> {
+    Segments::from_list(sets.split('.').map(str::to_owned).collect()).ok()
+}
+
 /// Writes `value` at `path` of a state of this type. What stands there afterwards is of its type.
 ///
 /// # Errors

@@ -93,7 +93,8 @@ impl Double {
         }
     }
 
-    fn listen(&self, namespace: &str, event: &str) -> Subscription {
+    async fn listen(&self, namespace: &str, event: &str) -> Subscription {
+        self.hmi.network_when(Duration::from_secs(5), |network| network.roster.len() == 1).await;
         let peer = PeerName::mqtt("double").unwrap();
         self.hmi.subscribe(Stream { peer, namespace: namespace.into(), event: event.into() }).unwrap()
     }
@@ -236,7 +237,7 @@ async fn s127_the_recorded_emissions() {
     let emits = json!([{"event": "plant.alarm", "every": 50}, {"event": "plant.idle", "every": 70}]);
     let double = Double::new(&recorded_contract(), &json!({ "emits": emits }));
     for (at, name) in ["alarm", "idle"].into_iter().enumerate() {
-        let mut events = double.listen("plant", name);
+        let mut events = double.listen("plant", name).await;
         attached(&mut events).await;
         for seq in 1..=3 {
             double.live.emit(at).await;
@@ -314,14 +315,15 @@ fn s124_a_script_is_refused_with_where_and_what() {
 /// S-128: what a generated value gets wrong is said, and so is a setter that has nothing to set.
 #[test]
 fn s128_what_may_surprise_is_said() {
-    let contract = json!({"schema": 1, "types": {"Tag": {"kind": "string", "pattern": "^T-\\d+$"}}, "namespaces": {"p": {
-        "methods": {
-            "tag": {"params": [], "returns": {"kind": "ref", "name": "Tag"}, "semantics": "query"},
-            "set": {"params": [{"kind": "number"}], "sets": "level", "semantics": "idempotent-command"},
+    let contract = json!({"schema": 1, "types": {"Tag": {"kind": "string", "pattern": "^T-\\d+$"}}, "namespaces": {
+        "p": {
+            "methods": {
+                "tag": {"params": [], "returns": {"kind": "ref", "name": "Tag"}, "semantics": "query"},
+                "set": {"params": [{"kind": "number"}], "sets": "level", "semantics": "idempotent-command"},
+            },
+            "events": {"tagged": {"params": [{"kind": "ref", "name": "Tag"}]}},
         },
-        "events": {"tagged": {"params": [{"kind": "ref", "name": "Tag"}]}},
-        "component": {"snapshot": 1, "props": {"kind": "object", "fields": {}}, "state": {"kind": "object", "fields": {}}},
-    }}});
+    }});
     let plan = planned(&contract, &json!({"emits": [{"event": "p.tagged", "every": 50}]})).unwrap();
     let [answer, setter, event] = plan.warnings() else { panic!("{:?}", plan.warnings()) };
     assert!(answer.starts_with("p.tag: its generated answer breaks the contract"), "{answer}");
@@ -358,7 +360,7 @@ async fn s121_the_order_of_answers() {
 async fn s085_a_component_is_observed_and_set() {
     let script = json!({"state": {"boiler": {"target": 60}}});
     let double = Double::new(&example(), &script);
-    let mut snapshots = double.listen("boiler", SNAPSHOT);
+    let mut snapshots = double.listen("boiler", SNAPSHOT).await;
     let (first, stamp) = heard(&mut snapshots).await;
     assert_eq!(stamp, None);
     assert_eq!(first[0]["state"], json!({"target": 60, "tags": {"sample": {"celsius": 175, "quality": "good"}}}));
@@ -368,7 +370,7 @@ async fn s085_a_component_is_observed_and_set() {
     let rows = double.call("boiler.$data", json!(["getList", ["state", "tags"]])).await;
     assert_eq!(rows["ids"], json!(["sample"]));
     let failing = Double::new(&example(), &json!({"fails": {"boiler.setTarget": "Forbidden"}}));
-    let mut snapshots = failing.listen("boiler", SNAPSHOT);
+    let mut snapshots = failing.listen("boiler", SNAPSHOT).await;
     failing.shows(&mut snapshots, "/target", json!(0)).await;
     assert_eq!(failing.call("boiler.setTarget", json!([75])).await, "Forbidden: boiler.setTarget is set to fail");
     let held = failing.call("boiler.$data", json!(["getList", ["state"]])).await;
@@ -383,7 +385,7 @@ async fn a_setter_clamps_to_what_the_state_declares() {
     contract["namespaces"]["boiler"]["component"]["state"]["fields"]["target"]["type"] =
         json!({"kind": "number", "integer": true, "min": 10, "max": 90});
     let double = Double::new(&contract, &json!({}));
-    let mut snapshots = double.listen("boiler", SNAPSHOT);
+    let mut snapshots = double.listen("boiler", SNAPSHOT).await;
     double.shows(&mut snapshots, "/target", json!(50)).await;
     for (given, stands) in [(180.0, 90), (0.0, 10), (41.5, 42)] {
         assert_eq!(double.call("boiler.setTarget", json!([given])).await, true);
@@ -442,7 +444,7 @@ async fn rows_are_written_under_stamps_and_shown() {
     let row = |product: &str| json!({"product": product, "quantity": 5, "status": "open", "note": null, "created": {"$date": "1970-01-01T00:00:00.000Z"}});
     let script = json!({"rows": {"workOrders.write": {"orders": {"7": row("rye"), "12": row("spelt")}}}});
     let double = Double::new(&contract, &script);
-    let mut snapshots = double.listen("workOrders", SNAPSHOT);
+    let mut snapshots = double.listen("workOrders", SNAPSHOT).await;
     double.shows(&mut snapshots, "/orders/7/product", json!("rye")).await;
     let write = |method: &str, args: Json| {
         let target = format!("workOrders.write.{method}");
@@ -503,7 +505,7 @@ async fn s037_names_are_names() {
     }}});
     let double = Double::new(&contract, &json!({}));
     assert_eq!(double.call("__proto__.constructor", json!([])).await, 4);
-    let mut events = double.listen("__proto__", "hasOwnProperty");
+    let mut events = double.listen("__proto__", "hasOwnProperty").await;
     attached(&mut events).await;
     let scripted = Double::new(&contract, &json!({"returns": {"__proto__.constructor": 5}}));
     assert_eq!(scripted.call("__proto__.constructor", json!([])).await, 5);
@@ -525,7 +527,7 @@ async fn a_type_that_is_made_of_itself_is_served() {
 async fn timed_events_keep_their_pace() {
     let emits = json!([{"event": "boiler.alarm", "every": 1000, "params": ["hot", 2]}]);
     let double = Double::new(&example(), &json!({ "emits": emits }));
-    let mut events = double.listen("boiler", "alarm");
+    let mut events = double.listen("boiler", "alarm").await;
     attached(&mut events).await;
     let clock = Arc::new(super::clock::Clock::default());
     let going = tokio::spawn({
