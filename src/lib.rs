@@ -4,7 +4,7 @@
 //! fails when one does. ARCHITECTURE.md walks one call through them.
 //!
 //! ```text
-//! wire <- contract <- link <- node <- plant <- mcp <- door <- demo <- cli
+//! wire <- contract <- link <- node <- fake <- plant <- mcp <- door <- demo <- cli
 //! ```
 //!
 //! | layer | what it is |
@@ -13,6 +13,7 @@
 //! | [`contract`] | pure: type language, validation, descriptions, shape hash, context, compatibility |
 //! | [`link`] | tokio I/O, one task per transport, no RPC knowledge |
 //! | [`node`] | our peer: pure state machines, one driver, a clonable handle, serving |
+//! | [`fake`] | peers that stand in for devices: contract, script, timers, who holds which name |
 //! | [`plant`] | the verbs: plain async functions over the node, plain structs out |
 //! | [`mcp`] | what a model sees: tools, results, errors, pages |
 //! | [`door`] | where MCP bytes come in: bytes to one valid message or one refusal |
@@ -35,7 +36,7 @@
 //!    request has *left* once its link, while up, took the [claim](link::Claim) on it: from then on silence is an unknown
 //!    outcome.
 //! 7. We do not fight for a name in silence: of two processes of one name the broker keeps the newer, and the other says
-//!    so.
+//!    so. A fake never takes a name that somebody on the network, or the bridge itself, answers to.
 //! 8. Every queue, cache, buffer and wait is bounded, and what falls over the bound is reported.
 //! 9. No text from the network decides anything but data: it is never a path, a command line, a topic filter or a
 //!    format string.
@@ -45,6 +46,7 @@ pub mod contract;
 #[cfg(feature = "demo")]
 pub mod demo;
 pub mod door;
+pub mod fake;
 pub mod link;
 pub mod mcp;
 pub mod node;

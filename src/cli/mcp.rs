@@ -97,6 +97,7 @@ async fn bridge(network: Network) {
     let server = front(plant.clone());
     until_over(&server, &plant, &node).await;
     plant.give_back_all().await;
+    take_fakes_down(&plant).await;
     leave(&node, running).await;
     // What nobody waited for any more is resolved by the leaving; this lets it write its last line.
     if timeout(FLUSH, server.settled()).await.is_err() {
@@ -143,11 +144,19 @@ async fn until_over(server: &Server, plant: &Plant, node: &Node) {
     stopping.cancel();
     if timeout(GRACE, &mut door).await.is_err() {
         plant.give_back_all().await;
+        take_fakes_down(plant).await;
         node.leave();
         if timeout(FLUSH, &mut door).await.is_err() {
             tracing::warn!("the client does not read its answers");
             door.abort();
         }
+    }
+}
+
+/// Takes the fakes off the network, within a bound. Done before we leave it, which would be the end of their roster.
+async fn take_fakes_down(plant: &Plant) {
+    if timeout(FAREWELL, plant.stop_all_fakes()).await.is_err() {
+        tracing::warn!("some fakes did not leave in time; the broker will notice by itself");
     }
 }
 

@@ -16,7 +16,6 @@ mod later;
 mod log;
 mod mcp;
 mod member;
-mod names;
 mod network;
 mod out;
 mod peers;

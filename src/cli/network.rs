@@ -5,10 +5,11 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args;
 use uuid::Uuid;
 
-use super::{StartError, names};
+use super::StartError;
 use crate::{
+    fake::{Stage, names},
     link::{
-        LinkId,
+        LinkId, loopback,
         mqtt::{self, BrokerUrl, Credentials, Tls, TlsFiles},
     },
     node::{Identity, Node, Running, Serving},
@@ -59,6 +60,7 @@ pub(super) struct Network {
     link: mqtt::Config,
     settings: Settings,
     broker: String,
+    prefix: Prefix,
     contracts: Option<PathBuf>,
 }
 
@@ -100,7 +102,7 @@ impl Network {
             call_timeout: Duration::from_millis(args.timeout.into()),
             link_names: vec!["mqtt".into()],
         };
-        Ok(Self { name, link, settings, broker, contracts: behaviour.contracts })
+        Ok(Self { name, link, settings, broker, prefix, contracts: behaviour.contracts })
     }
 
     /// The broker, as messages name it.
@@ -111,11 +113,13 @@ impl Network {
     /// Joins in the background: the link keeps trying for as long as the process runs.
     pub(super) fn join(self) -> (Plant, Node, Running) {
         let serving = Serving { introspection: true, ..Serving::default() };
+        let (inside, board) = loopback::board(self.name.clone());
+        let stage = Stage { board, link: self.link.clone(), prefix: self.prefix };
         let identity = Identity { name: self.name, serving, exposed: Vec::new() };
         let tap = mqtt::Tap::new(self.link.clone());
-        let (node, running) = Node::start(identity, vec![mqtt::start(self.link, LinkId(0))]);
+        let (node, running) = Node::start(identity, vec![mqtt::start(self.link, LinkId(0)), inside]);
         let node = node.with_tap(tap);
-        (Plant::with_contracts(node.clone(), self.settings, self.contracts), node, running)
+        (Plant::with_fakes(node.clone(), self.settings, self.contracts, Some(stage)), node, running)
     }
 }
 

@@ -28,6 +28,17 @@ use crate::wire::{Frame, PeerName};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(pub u8);
 
+impl LinkId {
+    /// The link that leads to peers of this very process and to nobody else. It is up whatever becomes of a network, so
+    /// that it being up says nothing of one.
+    pub const INSIDE: Self = Self(u8::MAX);
+
+    /// Whether it leads to peers of this very process only.
+    pub fn is_inside(self) -> bool {
+        self == Self::INSIDE
+    }
+}
+
 /// One connection to a network, kept up for as long as this value lives.
 #[derive(Debug)]
 pub struct Link {
@@ -46,8 +57,9 @@ pub enum Outbound {
     Frame {
         /// The sender's own number for it.
         id: u64,
-        /// The frame.
-        frame: Frame,
+        /// The frame. Boxed, as in [`LinkEvent::Frame`]: a channel keeps room for many of its largest message, and there may be
+        /// many links.
+        frame: Box<Frame>,
         /// To be taken immediately before it is written, by a link that is up; if it is taken already, the frame is no
         /// longer wanted and is dropped without a word.
         claim: Option<Claim>,
@@ -59,6 +71,8 @@ pub enum Outbound {
     },
     /// Leave: announce the departure, flush, disconnect. [`LinkEvent::Closed`] follows, and then nothing.
     Leave,
+    /// Leave without a word, because somebody else goes by our name: what is announced under it is theirs.
+    Yield,
 }
 
 /// Decides, once and for all, whether a frame left or was withdrawn: whoever takes it first wins. The link takes it to
@@ -82,7 +96,7 @@ pub enum LinkEvent {
     /// The connection is lost; the link is trying again by itself. What was accepted and not answered is in doubt.
     Down(DownReason),
     /// A frame arrived, addressed to us.
-    Frame(Frame),
+    Frame(Box<Frame>),
     /// A peer is there, with the shape of its surface if it announces one.
     Online {
         /// Which.

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{ErrorCode, NextCall, Outcome, ToolError};
+use super::{
+    ErrorCode, NextCall, Outcome, ToolError,
+    refusal_documents::{of_contracts, of_fakes},
+};
 use crate::{
     contract::{Effect, context::Ref},
     link::DownKind,
@@ -14,7 +17,7 @@ use crate::{
 };
 
 /// How long to wait before the network is tried again.
-const LINK_RETRY: Duration = Duration::from_secs(1);
+pub(super) const LINK_RETRY: Duration = Duration::from_secs(1);
 /// How many hosts of a chain an error names.
 const HOPS: usize = 32;
 /// How long to wait before a peer that was busy is asked again.
@@ -91,6 +94,11 @@ impl From<PlantError> for ToolError {
             | PlantError::ContractChanged { .. }
             | PlantError::CannotRead { .. }
             | PlantError::CannotWrite { .. }) => of_contracts(error, message),
+            error @ (PlantError::NameInUse { .. }
+            | PlantError::InvalidScript { .. }
+            | PlantError::ExecDisabled { .. }
+            | PlantError::FakeFailed { .. }
+            | PlantError::UnknownFake { .. }) => of_fakes(error, message),
             PlantError::TapUnavailable(trouble) => tap_unavailable(&trouble, message),
             PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
             PlantError::LimitReached { limit, .. } => {
@@ -101,40 +109,6 @@ impl From<PlantError> for ToolError {
             }
         }
     }
-}
-
-/// What has to do with contracts and their files. Nothing was changed, in the plant or on the disk.
-fn of_contracts(error: PlantError, message: String) -> ToolError {
-    match error {
-        PlantError::UnknownContract { alternatives, .. } => {
-            ToolError::new(ErrorCode::UnknownContract, message).alternatives(alternatives).fix("call list_contracts {}")
-        }
-        PlantError::InvalidContract { problems, .. } => {
-            let problems: Vec<Json> =
-                problems.iter().map(|problem| json!({"pointer": problem.pointer, "problem": problem.what})).collect();
-            ToolError::new(ErrorCode::InvalidContract, message).detail("problems", problems)
-        }
-        PlantError::ContractChanged { name, now } => {
-            let fix = match &now {
-                Some(_) => format!(
-                    "look at it with read_contract {}, then give what is there now as expect_sha256 if it is to go",
-                    json!({ "name": name })
-                ),
-                None => "save it without expect_sha256".to_owned(),
-            };
-            let error = ToolError::new(ErrorCode::CannotWrite, message)
-                .cause("what was expected of the file does not hold")
-                .fix(fix);
-            now.into_iter().fold(error, |error, now| error.detail("sha256", now))
-        }
-        PlantError::CannotWrite { .. } => ToolError::new(ErrorCode::CannotWrite, message)
-            .fix("if it is not the name, ask a person to look at the directory the bridge was given with --contracts"),
-        PlantError::NoContracts => ToolError::new(ErrorCode::CannotRead, message)
-            .cause("the bridge was started without --contracts")
-            .fix("ask a person to start the bridge with --contracts, or give the contract itself"),
-        _ => ToolError::new(ErrorCode::CannotRead, message),
-    }
-    .outcome(Outcome::NotRun)
 }
 
 impl ToolError {

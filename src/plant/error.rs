@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::TicketView;
+use super::{TicketView, fakes::taken};
 use crate::{
     contract::{Effect, Problem, context::Ref},
+    fake::Taken,
     link::DownReason,
     node::{CallError, LinkState},
     wire::{PeerName, RemoteError},
@@ -266,6 +267,42 @@ pub enum PlantError {
         file: String,
         /// Why.
         why: String,
+    },
+    /// Somebody answers to the name a fake was to have.
+    #[error("{}", taken(.name, *.who))]
+    NameInUse {
+        /// The name.
+        name: PeerName,
+        /// Who has it.
+        who: Taken,
+    },
+    /// The script does not fit the contract.
+    #[error("the script cannot be played: {}", first(.problems))]
+    InvalidScript {
+        /// Everything that is wrong with it.
+        problems: Vec<Problem>,
+    },
+    /// The script brings code along, which this bridge does not run.
+    #[error("this script uses {}, which run code it supplied; this bridge runs none", .uses.join(" and "))]
+    ExecDisabled {
+        /// The fields that hold it.
+        uses: Vec<&'static str>,
+    },
+    /// The fake did not come to stand on the network; nothing of it is there.
+    #[error("the fake '{name}' could not be started: {why}")]
+    FakeFailed {
+        /// Its name.
+        name: PeerName,
+        /// Why.
+        why: String,
+    },
+    /// No fake of that name was started here.
+    #[error("no fake named '{fake}' was started here")]
+    UnknownFake {
+        /// The name.
+        fake: String,
+        /// Those there are.
+        alternatives: Vec<String>,
     },
     /// The traffic of others cannot be heard.
     #[error("the traffic cannot be watched: {0}")]

@@ -10,6 +10,7 @@ mod control;
 mod describe;
 mod descriptions;
 mod error;
+mod fakes;
 mod gate;
 mod leases;
 mod listening;
@@ -44,6 +45,7 @@ pub use describe::Described;
 use descriptions::Descriptions;
 pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, TapTrouble, Target};
+pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
 use leases::Leases;
 pub use leases::{Authority, KnownAuthority};
@@ -65,6 +67,7 @@ pub use watch_traffic::{Interruption, TrafficWatched, WatchTraffic};
 pub use watches::StartWatch;
 
 use crate::{
+    fake::{Fakes, Stage},
     node::{LinkState, Network, Node, Seen},
     wire::PeerName,
 };
@@ -86,6 +89,7 @@ struct Shared {
     tickets: Tickets,
     leases: Leases,
     contracts: contracts::Contracts,
+    fakes: Fakes,
     recordings: watch_traffic::Recordings,
 }
 
@@ -113,13 +117,34 @@ impl Plant {
 
     /// The same, with a directory where contracts are kept.
     pub fn with_contracts(node: Node, settings: Settings, directory: Option<std::path::PathBuf>) -> Self {
+        Self::with_fakes(node, settings, directory, None)
+    }
+
+    /// The same, with a place where fakes may stand.
+    pub fn with_fakes(
+        node: Node,
+        settings: Settings,
+        directory: Option<std::path::PathBuf>,
+        stage: Option<Stage>,
+    ) -> Self {
         let (descriptions, spent) = (Descriptions::default(), rows::Spent::default());
         let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
         let (tickets, leases) = (Tickets::default(), Leases::default());
-        let contracts = contracts::Contracts::in_directory(directory);
+        let (contracts, fakes) = (contracts::Contracts::in_directory(directory), Fakes::new(node.clone(), stage));
         let recordings = watch_traffic::Recordings::default();
-        let shared =
-            Shared { node, settings, descriptions, spent, baselines, watches, tickets, leases, contracts, recordings };
+        let shared = Shared {
+            node,
+            settings,
+            descriptions,
+            spent,
+            baselines,
+            watches,
+            tickets,
+            leases,
+            contracts,
+            fakes,
+            recordings,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -133,8 +158,17 @@ impl Plant {
         &self.shared.settings
     }
 
+    /// Whether a link to the plant is up.
+    pub fn is_on_network(&self) -> bool {
+        self.node().network().is_up()
+    }
+
     fn node(&self) -> &Node {
         &self.shared.node
+    }
+
+    fn fakes(&self) -> &Fakes {
+        &self.shared.fakes
     }
 
     /// The network, once the first sweep is complete: at most a second is waited for that. A link that is down for a
@@ -150,8 +184,12 @@ impl Plant {
         if network.is_up() { Ok(network) } else { Err(unavailable(&network)) }
     }
 
-    /// The peer of this name, if it is there. With `wait` it may still arrive.
+    /// The peer of this name, if it is there. With `wait` it may still arrive. A fake of this bridge is there whatever
+    /// becomes of the network.
     async fn reach(&self, name: &str, wait: Duration) -> Result<(PeerName, Seen), PlantError> {
+        if let Some(fake) = self.fake(name) {
+            return Ok(fake);
+        }
         let network = self.network().await?;
         let find = |network: &Network| {
             let peer = PeerName::mqtt(name).or_else(|_| PeerName::hub(name)).ok()?;
@@ -175,6 +213,16 @@ impl Plant {
     }
 }
 
+impl Plant {
+    /// The fake of this bridge that has this name, if one has.
+    fn fake(&self, name: &str) -> Option<(PeerName, Seen)> {
+        let name = PeerName::configured(name).ok().filter(|name| self.fakes().is_one(name))?;
+        let network = self.node().network();
+        let seen = network.roster.get(&name)?;
+        seen.links.iter().any(|link| link.is_inside()).then(|| (name.clone(), seen.clone()))
+    }
+}
+
 /// Does what comes before anything is sent, for as long as somebody wants it: what was given up is not sent later.
 async fn while_wanted<T>(
     stop: &CancellationToken,
@@ -189,11 +237,13 @@ async fn while_wanted<T>(
 
 fn may_settle(network: &Network) -> bool {
     use crate::link::DownKind;
-    network.links.iter().any(|(_, link)| link.down.as_ref().is_none_or(|down| down.kind == DownKind::Joining))
+    let mut outer = network.links.iter().filter(|(id, _)| !id.is_inside());
+    outer.any(|(_, link)| link.down.as_ref().is_none_or(|down| down.kind == DownKind::Joining))
 }
 
 fn unavailable(network: &Network) -> PlantError {
-    let links: Vec<LinkState> = network.links.iter().map(|(_, link)| link.clone()).collect();
+    let outer = network.links.iter().filter(|(id, _)| !id.is_inside());
+    let links: Vec<LinkState> = outer.map(|(_, link)| link.clone()).collect();
     PlantError::NetworkUnavailable { links }
 }
 

@@ -37,15 +37,21 @@ pub struct PeerLine {
 }
 
 impl Plant {
-    /// Everybody there, ourselves left out, sorted by name; and how many were forgotten because too many were there.
+    /// Everybody there, ourselves left out, sorted by name; and how many were forgotten because too many were there. While
+    /// the network is away, that is the fakes of this bridge, if it has any.
     pub async fn peers(&self) -> Result<(Vec<PeerLine>, u64), PlantError> {
-        let network = self.network().await?;
+        let (network, away) = match self.network().await {
+            Ok(network) => (network, false),
+            Err(error) if self.list_fakes().fakes.is_empty() => return Err(error),
+            Err(_) => (self.node().network(), true),
+        };
         let line = |(name, seen): (&PeerName, &Seen)| PeerLine {
             name: name.clone(),
             seen: seen.clone(),
-            kind: self.shared.descriptions.kind(name),
+            kind: if self.fakes().is_one(name) { PeerKind::Fake } else { self.shared.descriptions.kind(name) },
         };
-        let mut peers: Vec<PeerLine> = network.roster.iter().map(line).collect();
+        let here = |(_, seen): &(&PeerName, &Seen)| !away || seen.links.iter().any(|link| link.is_inside());
+        let mut peers: Vec<PeerLine> = network.roster.iter().filter(here).map(line).collect();
         peers.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok((peers, network.roster.forgotten()))
     }

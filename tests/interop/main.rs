@@ -13,6 +13,7 @@
 mod brokers;
 mod calls;
 mod clients;
+mod fakes;
 mod foreign;
 mod misbehaviour;
 mod people;

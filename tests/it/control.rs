@@ -149,7 +149,7 @@ async fn a_snapshot_shows_who_is_in_control() {
     };
     let frame = plantbridge::wire::Frame { source: name("works"), target: name("bridge"), message: event };
     hand.answer(&request, Answer::Value(Some("ok".into()))).await;
-    hand.tell(LinkEvent::Frame(frame)).await;
+    hand.tell(LinkEvent::Frame(Box::new(frame))).await;
     assert_eq!(client.read().await["result"]["structuredContent"]["authority"]["holder"], "hmi");
     let (_, request) = hand.request().await;
     assert_eq!(request.method, "off");

@@ -18,6 +18,8 @@ mod control;
 mod demo;
 #[cfg(feature = "demo")]
 mod demo_broker;
+#[cfg(feature = "demo")]
+mod fakes;
 mod harness;
 mod later;
 mod link_mqtt;

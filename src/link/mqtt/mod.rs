@@ -30,7 +30,7 @@ mod url;
 use std::fmt;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::Topics;
@@ -77,6 +77,24 @@ pub struct Config {
     pub max_packet: u32,
     /// How many commands and how many events may wait in the two channels.
     pub queue: usize,
+    /// How many messages may be unacknowledged, if the broker takes as many; room for them is kept.
+    pub window: u16,
+    /// What is subscribed to besides requests.
+    pub hears: Hears,
+    /// Says when a connection may be attempted; absent: whenever. One that is there already stays. A sender that is gone
+    /// has forbidden it for good.
+    pub gate: Option<watch::Receiver<bool>>,
+    /// Whether the name is left to whoever else connects under it: the link then ends instead of taking it back.
+    pub yields: bool,
+}
+
+/// What a link subscribes to besides requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hears {
+    /// Answers, events and presence: everything a caller needs.
+    All,
+    /// Nothing: for a peer that is only called, and learns from elsewhere who is there. Its sweep is over at once.
+    Nothing,
 }
 
 impl Config {
@@ -96,6 +114,10 @@ impl Config {
             sweep: Duration::from_secs(5),
             max_packet: 32 * 1024 * 1024,
             queue: 1024,
+            window: 256,
+            hears: Hears::All,
+            gate: None,
+            yields: false,
         }
     }
 }

@@ -4,7 +4,6 @@ use rumqttc::{Broker, ConnectProperties, LastWill, MqttOptions, QoS, TlsConfigur
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use super::ledger::WINDOW;
 use super::{Config, Tls, socket};
 
 /// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
@@ -27,7 +26,7 @@ pub(super) fn options(
     options.set_max_packet_size(Some(config.max_packet));
     options.set_keep_alive(u16::try_from(config.keep_alive.as_secs()).unwrap_or(u16::MAX));
     options.set_connect_timeout(config.connect_timeout);
-    options.set_outgoing_inflight_upper_limit(u16::try_from(WINDOW).unwrap_or(u16::MAX));
+    options.set_outgoing_inflight_upper_limit(config.window.max(1));
     options.set_max_request_batch(BATCH);
     options.set_read_batch_size(BATCH);
     if config.announce {

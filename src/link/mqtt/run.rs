@@ -3,10 +3,9 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::pin::pin;
-use std::time::Duration;
 
 use tokio::select;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::backoff::Backoff;
@@ -24,6 +23,10 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
     let mut seat = Seat { config, commands, events, shape: None };
     let mut told = None;
     loop {
+        let mut gate = seat.config.gate.clone();
+        if let Err(end) = wait(&mut seat, opens(&mut gate)).await {
+            return over(&seat, &end).await;
+        }
         let end = match certificates(&seat.config, &mut tls).await {
             Ok(()) => connection::serve(&mut seat, tls.as_ref()).await,
             Err(reason) => End::Broken { reason, up_for: None },
@@ -34,21 +37,33 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
                 if up_for.is_some() {
                     told = None;
                 }
+                let displaced = seat.config.yields && reason.kind == DownKind::Displaced;
                 match report(&seat, reason, &mut told).await {
-                    Ok(()) => wait(&mut seat, pause).await,
+                    Ok(()) if displaced => Err(End::Left),
+                    Ok(()) => wait(&mut seat, sleep(pause)).await,
                     end => end,
                 }
             }
             end => Err(end),
         };
-        match step {
-            Ok(()) => {}
-            Err(End::Left) => {
-                seat.tell(LinkEvent::Closed).await.ok();
-                return;
-            }
-            Err(_) => return,
+        if let Err(end) = step {
+            return over(&seat, &end).await;
         }
+    }
+}
+
+/// The end of the task; whoever asked for it is told.
+async fn over(seat: &Seat, end: &End) {
+    if matches!(end, End::Left) {
+        seat.tell(LinkEvent::Closed).await.ok();
+    }
+}
+
+/// Waits until a connection may be attempted.
+async fn opens(gate: &mut Option<watch::Receiver<bool>>) {
+    let Some(gate) = gate else { return };
+    if gate.wait_for(|open| *open).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -78,21 +93,22 @@ async fn report(seat: &Seat, mut reason: DownReason, told: &mut Option<DownReaso
 }
 
 /// Waits for the next attempt. What is to be sent meanwhile is rejected at once.
-async fn wait(seat: &mut Seat, pause: Duration) -> Result<(), End> {
+async fn wait(seat: &mut Seat, attempt: impl Future<Output = ()>) -> Result<(), End> {
     let events = seat.events.clone();
     let mut gone = pin!(events.closed());
-    let mut pause = pin!(sleep(pause));
+    let mut attempt = pin!(attempt);
     loop {
         select! {
-            () = pause.as_mut() => return Ok(()),
+            biased; // what was asked before an attempt is heeded in it: a shape announced is the one it announces
             () = gone.as_mut() => return Err(End::Abandoned),
             command = seat.commands.recv() => match command {
                 Some(Outbound::Frame { id, .. }) => {
                     seat.tell(LinkEvent::Rejected { id, why: Rejection::Down }).await?;
                 }
                 Some(Outbound::Announce { shape }) => seat.shape = shape,
-                Some(Outbound::Leave) | None => return Err(End::Left),
+                Some(Outbound::Leave | Outbound::Yield) | None => return Err(End::Left),
             },
+            () = attempt.as_mut() => return Ok(()),
         }
     }
 }

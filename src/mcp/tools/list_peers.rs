@@ -63,6 +63,9 @@ struct Answer {
     /// Peers that were forgotten because more than 10 000 are there.
     #[serde(skip_serializing_if = "Option::is_none")]
     forgotten: Option<u64>,
+    /// Why not everybody is listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
     source: Source,
 }
 
@@ -95,6 +98,8 @@ pub(super) fn tool() -> Tool {
 
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
     let (peers, forgotten) = look(&context, async { Ok(plant.peers().await?) }).await?;
+    let note =
+        (!plant.is_on_network()).then_some("the plant network is away: only the fakes of this bridge can be reached");
     let names = &plant.settings().link_names;
     let lines: Vec<(String, Line)> = peers
         .into_iter()
@@ -106,7 +111,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let (details, page) = pager.keyed(lines)?;
     let peers = details.iter().filter_map(|line| line["name"].as_str().map(str::to_owned)).collect();
     let forgotten = (forgotten > 0).then_some(forgotten);
-    Ok(Answer { peers, details, page, forgotten, source: Source::bridge() })
+    Ok(Answer { peers, details, page, forgotten, note, source: Source::bridge() })
 }
 
 /// What is known of a peer.
@@ -124,6 +129,9 @@ impl Args {
 
 fn line(peer: &PeerLine, link_names: &[String]) -> Line {
     let link = |id: &crate::link::LinkId| {
+        if id.is_inside() {
+            return "loopback".to_owned();
+        }
         link_names.get(usize::from(id.0)).cloned().unwrap_or_else(|| format!("link-{}", id.0))
     };
     Line {

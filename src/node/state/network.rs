@@ -64,12 +64,13 @@ impl NodeState {
         if self.links.is_up(link) && !self.closing {
             return self.link_down(link, reason, now);
         }
-        self.links.down(link, reason);
+        // One that was down already ended for that reason.
+        self.links.closed(link, reason);
         self.out.event(NodeEvent::NetworkChanged);
     }
 
     pub(super) fn peer_online(&mut self, link: LinkId, peer: &PeerName, shape: Option<String>, now: Now) {
-        if *peer == self.me {
+        if *peer == self.me || self.hosted {
             return;
         }
         let (change, rerouted) = self.roster.online(peer.clone(), link, shape, now.unix_ms);
@@ -98,7 +99,7 @@ impl NodeState {
     }
 
     /// A peer is gone from every link: what it held for us and we for it ends.
-    fn peer_gone(&mut self, peer: &PeerName) {
+    pub(super) fn peer_gone(&mut self, peer: &PeerName) {
         for (call, update) in self.tickets.peer_gone(peer) {
             self.out.event(NodeEvent::Ticket(call, update));
         }
@@ -114,6 +115,8 @@ impl NodeState {
 
     pub(super) fn announce(&mut self) {
         let shape = self.server.shape();
+        // What was not said yet is out of date: a surface that stands up in parts is announced once, whole.
+        self.out.sends.retain(|send| !matches!(send.what, SendWhat::Announce(_)));
         for (link, _) in self.links.iter() {
             self.out.sends.push_back(Send { link, what: SendWhat::Announce(Some(shape.clone())) });
         }

@@ -101,7 +101,7 @@ impl NodeState {
 // What frames say.
 impl NodeState {
     pub(super) fn frame(&mut self, link: LinkId, frame: Frame, now: Now) {
-        if frame.source != self.me && self.roster.heard(&frame.source, link, now.unix_ms) {
+        if frame.source != self.me && !self.hosted && self.roster.heard(&frame.source, link, now.unix_ms) {
             self.out.event(NodeEvent::NetworkChanged);
         }
         let Frame { source, target, message } = frame;

@@ -142,6 +142,14 @@ impl Bridge {
         Ok(begun.elapsed())
     }
 
+    /// Closes its input and waits for its end, which must be a good one. Says how long that took.
+    pub(super) fn end(&mut self) -> Result<Duration, String> {
+        let asked = Instant::now();
+        self.to = None;
+        let status = self.process.wait().map_err(|error| error.to_string())?;
+        if status.success() { Ok(asked.elapsed()) } else { Err(format!("the bridge ended with {status}")) }
+    }
+
     /// Its resident memory in MiB; nothing where the system does not say.
     pub(super) fn resident(&self) -> f64 {
         self.memory("VmRSS:")

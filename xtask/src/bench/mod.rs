@@ -5,6 +5,7 @@
 
 mod bridge;
 mod broker;
+mod fakes;
 mod floor;
 pub(crate) mod layout;
 mod library;
@@ -51,6 +52,7 @@ struct Plan {
     memory_calls: usize,
     crowd: usize,
     looks: usize,
+    fakes: usize,
     /// Calls of others a second that are watched.
     pairs: u64,
     /// Events a second that are watched.
@@ -68,6 +70,7 @@ const FULL: Plan = Plan {
     memory_calls: 10_000,
     crowd: 2_000,
     looks: 200,
+    fakes: 500,
     pairs: 5_000,
     events: 10_000,
     seconds: 5,
@@ -81,34 +84,51 @@ const QUICK: Plan = Plan {
     memory_calls: 200,
     crowd: 200,
     looks: 5,
+    fakes: 64,
     pairs: 500,
     events: 1_000,
     seconds: 1,
 };
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
-/// everything answers; `--watching` measures only how others are watched; `--binary FILE` measures that file instead of
-/// building one; `--peers` measures nothing and only runs a stock broker and the peers, for a profiler.
+/// everything answers; `--watching` measures only how others are watched, `--fakes` only what many fakes cost; `--binary FILE`
+/// measures that file instead of building one; `--peers` measures nothing and only runs a stock broker and the peers, for a
+/// profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let (mut plan, mut binary, mut only_watching) = (FULL, None, false);
+    let (mut plan, mut binary, mut only_watching, mut only_fakes) = (FULL, None, false, false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
             "--watching" => only_watching = true,
             "--peers" => return serve(),
+            "--fakes" => only_fakes = true,
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
-            other => return Err(format!("bench knows --quick, --watching, --peers and --binary FILE, not {other}")),
+            other => {
+                return Err(format!(
+                    "bench knows --quick, --watching, --fakes, --peers and --binary FILE, not {other}"
+                ));
+            }
         }
     }
     let release = plan.rounds > 1;
     let binary = binary.map_or_else(|| build(release), Ok)?;
-    if !only_watching {
+    if !only_watching && !only_fakes {
         println!("{}", measure(&binary, &library(release)?, &plan)?);
     }
-    let watching = watching::measure(&binary, &plan)?;
-    println!("{watching}");
-    watching.judge()
+    if !only_fakes {
+        let watching = watching::measure(&binary, &plan)?;
+        println!("{watching}");
+        watching.judge()?;
+    }
+    if only_watching {
+        return Ok(());
+    }
+    let fakes = fakes::measure(&binary, plan.fakes)?;
+    println!("{}", report::fakes(&fakes));
+    // A development build is larger in everything, and a few fakes say little of what each of them holds.
+    let missed = fakes.missed(release);
+    if missed.is_empty() { Ok(()) } else { Err(missed.join("; ")) }
 }
 
 /// Runs until standard input ends.

@@ -18,7 +18,7 @@ use tokio::select;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::ledger::{Ledger, WINDOW};
+use super::ledger::Ledger;
 use super::trouble::{self, Stage, down};
 use super::{Config, Tls, options, socket};
 use crate::link::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
@@ -62,7 +62,9 @@ pub(super) async fn serve(seat: &mut Seat, tls: Option<&Tls>) -> End {
     let (parted, mut back) = mpsc::channel(1);
     let client_id = format!("msgrpc-{}", seat.config.topics.me());
     let options = options::options(&seat.config, &client_id, tls, parted);
-    let (client, mut network) = AsyncClient::builder(options).capacity(WINDOW + SPARE).build();
+    let (client, mut network) = AsyncClient::builder(options).capacity(usize::from(seat.config.window) + SPARE).build();
+    // Room for 128 events is kept otherwise, some 50 KiB a connection; what is needed grows by itself.
+    network.state.events.shrink_to(0);
     let end = Connection::new(seat, client).run(&mut network).await;
     drop(network);
     if let (End::Left, Ok(stream)) = (&end, back.try_recv()) {
@@ -101,12 +103,12 @@ enum Phase {
 
 impl<'a> Connection<'a> {
     fn new(seat: &'a mut Seat, client: AsyncClient) -> Self {
-        let limit = seat.config.max_packet as usize;
+        let (limit, window) = (seat.config.max_packet as usize, seat.config.window);
         Self {
             seat,
             client,
             phase: Phase::Connecting,
-            ledger: Ledger::new(),
+            ledger: Ledger::new(window),
             limit,
             held: Vec::new(),
             held_bytes: 0,
@@ -188,7 +190,7 @@ impl<'a> Connection<'a> {
             wire::mqtt::presence(&publish.topic, &publish.payload, &publish.user_properties, topics).map(Into::into)
         } else {
             Some(match wire::mqtt::decode(publish, topics) {
-                Ok(frame) => LinkEvent::Frame(frame),
+                Ok(frame) => LinkEvent::Frame(Box::new(frame)),
                 Err(error) => LinkEvent::Refused(error.to_string()),
             })
         };

@@ -37,7 +37,8 @@ impl Connection<'_> {
                 }
                 Ok(())
             }
-            Some(Outbound::Leave) | None => self.leave().await,
+            Some(Outbound::Leave) | None => self.leave(Farewell::Announced).await,
+            Some(Outbound::Yield) => self.leave(Farewell::Silent).await,
         }
     }
 
@@ -119,7 +120,7 @@ impl Connection<'_> {
 
     /// Begins the farewell: `offline`, then an empty payload that clears it, then DISCONNECT once both are acknowledged
     /// (W-035). What waits for its turn is not sent any more.
-    async fn leave(&mut self) -> Result<(), End> {
+    async fn leave(&mut self, farewell: Farewell) -> Result<(), End> {
         let until = Instant::now() + FAREWELL;
         let before = std::mem::replace(&mut self.phase, Phase::Leaving { until, said: false });
         for id in self.ledger.abandon().collect::<Vec<_>>() {
@@ -127,7 +128,7 @@ impl Connection<'_> {
         }
         match before {
             Phase::Connecting => Err(End::Left),
-            Phase::Up { .. } if self.seat.config.announce => {
+            Phase::Up { .. } if self.seat.config.announce && farewell == Farewell::Announced => {
                 let (offline, cleared) = {
                     let topics = &self.seat.config.topics;
                     (wire::mqtt::offline(topics), wire::mqtt::cleared(topics))
@@ -152,6 +153,15 @@ impl Connection<'_> {
             *until = Instant::now() + FAREWELL;
         }
     }
+}
+
+/// Whether the network is told that we leave.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Farewell {
+    /// Our presence is taken back.
+    Announced,
+    /// What stands under our name is somebody else's by now. The DISCONNECT keeps the broker from publishing the will.
+    Silent,
 }
 
 /// Whether the broker keeps a message for those who come later.

@@ -104,8 +104,8 @@ impl Failure {
     }
 }
 
-/// The codes a method may choose.
-const METHOD_CODES: [&str; 9] = [
+/// The codes a method may choose (S-013).
+pub const METHOD_CODES: [&str; 9] = [
     "Unauthorized",
     "Forbidden",
     "InvalidParams",
@@ -185,6 +185,10 @@ impl Server {
     #[cfg(test)]
     pub(super) fn epoch(&self) -> &str {
         self.counters.epoch()
+    }
+
+    pub(super) fn be_light(&mut self) {
+        self.repeats.be_light();
     }
 
     pub(super) fn serve(&mut self, mut serving: Serving) {

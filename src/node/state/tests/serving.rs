@@ -137,7 +137,7 @@ fn events_go_over_the_link_the_subscriber_asked_over_last() {
     listens(&mut bench, "hmi", "ring");
     let on = request("again", "bell", "on", vec!["ring".into()]);
     let frame = Frame { source: peer("hmi"), target: peer("tower"), message: Message::Request(on) };
-    bench.link(B, LinkEvent::Frame(frame));
+    bench.link(B, LinkEvent::Frame(Box::new(frame)));
     bench.take();
     bench.turn(|machine, _| machine.emit("bell", "ring", &[]));
     assert_eq!(bench.take().iter().map(|given| given.link).collect::<Vec<_>>(), [B]);
@@ -316,10 +316,10 @@ fn frames_for_others_are_not_ours() {
     let mut bench = bells();
     let to_ghost = |message| Frame { source: peer("hmi"), target: peer("ghost"), message };
     for message in [event(Some("bell"), "ring", vec![]), reply(&"c-1".into(), error("Busy"))] {
-        bench.link(A, LinkEvent::Frame(to_ghost(message)));
+        bench.link(A, LinkEvent::Frame(Box::new(to_ghost(message))));
     }
     assert!(bench.take().is_empty());
-    bench.link(A, LinkEvent::Frame(to_ghost(Message::Request(request("r", "bell", "pull", vec![])))));
+    bench.link(A, LinkEvent::Frame(Box::new(to_ghost(Message::Request(request("r", "bell", "pull", vec![]))))));
     assert_eq!(code(bench.take()[0].answer()), "TransportError");
     assert!(bench.runs().is_empty());
 }
