@@ -6,13 +6,14 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::{JSON, MSGPACK, Publish, names};
+use crate::wire::body::{arguments, emitted, failure, filled};
 use crate::wire::error::clip;
 use crate::wire::frame::{Answer, Ticket};
 use crate::wire::topic::{Channel, sendable};
 use crate::wire::value::MAX_SAFE_INTEGER;
 use crate::wire::{
-    Correlation, DecodeError, Encoding, Frame, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Stamp,
-    Topics, Value, json, msgpack,
+    Correlation, DecodeError, Encoding, Frame, Message, PeerName, Reply, ReplyRoute, Request, Stamp, Topics, Value,
+    json, msgpack,
 };
 
 /// Reads a frame. Its target is the peer part of the topic, which need not be us; the channel is not compared with the
@@ -200,11 +201,7 @@ impl Control {
             correlation,
             path: filled(self.path).ok_or(DecodeError::Missing { kind, field: "path" })?,
             method: filled(self.method).ok_or(DecodeError::Missing { kind, field: "method" })?,
-            args: match body {
-                None | Some(Value::Null) => Vec::new(),
-                Some(Value::Array(args)) => args,
-                Some(single) => vec![single],
-            },
+            args: arguments(body),
             version: filled(self.version),
             ttl: self.ttl.as_deref().and_then(digits),
             expiry,
@@ -235,44 +232,13 @@ impl Control {
         Ok(Message::Event {
             path: filled(self.path),
             event: filled(self.event).ok_or(DecodeError::Missing { kind: "event", field: "name" })?,
-            args: match body {
-                None => vec![Value::Null],
-                Some(Value::Array(args)) => args,
-                Some(single) => vec![single],
-            },
+            args: emitted(body),
             stamp: seq.zip(filled(self.epoch)).map(|(seq, epoch)| Stamp { epoch, seq }),
         })
     }
 }
 
-fn filled(text: Option<String>) -> Option<String> {
-    text.filter(|text| !text.is_empty())
-}
-
 /// Plain digits as a number; anything else, a sign included, is none.
 fn digits(text: &str) -> Option<u64> {
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
-}
-
-/// An error from its code and body. Only name and message are looked at; a stack is dropped here (W-062).
-fn failure(code: Option<String>, body: Option<Value>) -> RemoteError {
-    let mut error = RemoteError {
-        code: filled(code).unwrap_or_else(|| "Exception".to_owned()),
-        name: "Error".to_owned(),
-        message: String::new(),
-    };
-    match body {
-        Some(Value::Text(message)) => error.message = message,
-        Some(Value::Map(map)) => {
-            for (key, value) in map {
-                match (key.as_str(), value) {
-                    ("name", Value::Text(name)) => error.name = name,
-                    ("message", Value::Text(message)) => error.message = message,
-                    _ => {}
-                }
-            }
-        }
-        _ => {}
-    }
-    error
 }
