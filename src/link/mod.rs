@@ -12,8 +12,14 @@
 //! Whoever holds a link must neither wait for room in `outbound` nor stop receiving `events` before they end: a link whose
 //! events nobody takes stops reading. `events` ends when the link's task has ended, which is the way to join it.
 
+mod authority;
+mod backoff;
 pub mod loopback;
 pub mod mqtt;
+mod seat;
+pub mod secret;
+mod socket;
+pub mod tls;
 
 use std::sync::{
     Arc,

@@ -16,27 +16,25 @@
 //! **The end.** [`Outbound::Leave`], or dropping the sender, leaves in order. Dropping the receiver cuts the connection,
 //! and the broker tells the others. Either way the event channel ends when the task does, and the socket with it.
 
-mod backoff;
 mod connection;
 mod ledger;
 mod options;
 mod run;
-mod socket;
 mod tap;
-mod tls;
 mod trouble;
 mod url;
 
-use std::fmt;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+use super::authority::Fault;
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::Topics;
 
+pub use super::secret::Secret;
+pub use super::tls::{Tls, TlsFiles};
 pub use tap::{Dropped, Tap, Tapped, Watcher};
-pub use tls::{Tls, TlsFiles};
 pub use url::BrokerUrl;
 
 /// Joins the network behind a broker and stays joined until told to leave. Must be called inside a tokio runtime.
@@ -131,27 +129,6 @@ pub struct Credentials {
     pub password: Option<Secret>,
 }
 
-/// A text that is never printed.
-#[derive(Clone)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a secret.
-    pub const fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Secret(…)")
-    }
-}
-
 /// What is wrong with the settings of a link. No text of a refused URL is in it: a password may stand there.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -173,28 +150,15 @@ pub enum ConfigError {
     /// Something after the port.
     #[error("a broker URL ends after the port; the topic prefix is a setting of its own")]
     Path,
-    /// A file that could not be read.
-    #[error("cannot read {path}: {source}")]
-    File {
-        /// Which.
-        path: std::path::PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// A file that holds no certificate or key.
-    #[error("{path} holds no usable {what}: {why}")]
-    Pem {
-        /// Which file.
-        path: std::path::PathBuf,
-        /// What was looked for.
-        what: &'static str,
-        /// What the parser says.
-        why: String,
-    },
-    /// The system has no roots and none were given.
-    #[error("this system offers no root certificates; name a CA file")]
-    NoRoots,
-    /// Certificate and key do not go together, or TLS cannot be set up.
-    #[error("TLS cannot be set up: {0}")]
-    Tls(String),
+}
+
+impl From<Fault> for ConfigError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::UserInfo => Self::UserInfo,
+            Fault::Host => Self::Host,
+            Fault::Port => Self::Port,
+            Fault::Path => Self::Path,
+        }
+    }
 }

@@ -4,7 +4,8 @@ use rumqttc::{Broker, ConnectProperties, LastWill, MqttOptions, QoS, TlsConfigur
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use super::{Config, Tls, socket};
+use super::{Config, Tls};
+use crate::link::socket;
 
 /// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
 pub(super) fn options(

@@ -2,17 +2,14 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::pin::pin;
 
-use tokio::select;
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
 
-use super::backoff::Backoff;
-use super::connection::{self, End, Seat};
-use super::trouble::down;
-use super::{Config, Tls, TlsFiles};
-use crate::link::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
+use super::connection;
+use super::{Config, Tls};
+use crate::link::backoff::Backoff;
+use crate::link::seat::{End, Seat};
+use crate::link::{DownKind, DownReason, LinkEvent, Outbound};
 
 /// The task of a link.
 pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, events: mpsc::Sender<LinkEvent>) {
@@ -20,12 +17,11 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
     let seed = RandomState::new().build_hasher().finish();
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.broker.is_tls());
-    let mut seat = Seat { config, commands, events, shape: None };
-    let mut told = None;
+    let mut seat = Seat::new(config, commands, events);
     loop {
         let mut gate = seat.config.gate.clone();
-        if let Err(end) = wait(&mut seat, opens(&mut gate)).await {
-            return over(&seat, &end).await;
+        if let Err(end) = seat.meanwhile(opens(&mut gate)).await {
+            return seat.over(&end).await;
         }
         let end = match certificates(&seat.config, &mut tls).await {
             Ok(()) => connection::serve(&mut seat, tls.as_ref()).await,
@@ -34,28 +30,19 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
         let step = match end {
             End::Broken { reason, up_for } => {
                 let (pause, reason) = backoff.after(up_for, reason);
-                if up_for.is_some() {
-                    told = None;
-                }
                 let displaced = seat.config.yields && reason.kind == DownKind::Displaced;
-                match report(&seat, reason, &mut told).await {
+                let address = seat.config.broker.to_string();
+                match seat.report(address, reason, up_for.is_some()).await {
                     Ok(()) if displaced => Err(End::Left),
-                    Ok(()) => wait(&mut seat, sleep(pause)).await,
+                    Ok(()) => seat.wait(pause).await,
                     end => end,
                 }
             }
             end => Err(end),
         };
         if let Err(end) = step {
-            return over(&seat, &end).await;
+            return seat.over(&end).await;
         }
-    }
-}
-
-/// The end of the task; whoever asked for it is told.
-async fn over(seat: &Seat, end: &End) {
-    if matches!(end, End::Left) {
-        seat.tell(LinkEvent::Closed).await.ok();
     }
 }
 
@@ -69,46 +56,8 @@ async fn opens(gate: &mut Option<watch::Receiver<bool>>) {
 
 /// Reads the roots of the system where TLS is wanted and nothing was configured.
 pub(super) async fn certificates(config: &Config, tls: &mut Option<Tls>) -> Result<(), DownReason> {
-    if !config.broker.is_tls() || tls.is_some() {
-        return Ok(());
+    if config.broker.is_tls() && tls.is_none() {
+        *tls = Some(Tls::of_the_system().await?);
     }
-    match tokio::task::spawn_blocking(|| Tls::load(&TlsFiles::default())).await {
-        Ok(Ok(loaded)) => {
-            *tls = Some(loaded);
-            Ok(())
-        }
-        Ok(Err(error)) => Err(down(DownKind::Tls, error.to_string())),
-        Err(error) => Err(down(DownKind::Tls, error.to_string())),
-    }
-}
-
-/// Says why the link is down, unless that was the last thing said.
-async fn report(seat: &Seat, mut reason: DownReason, told: &mut Option<DownReason>) -> Result<(), End> {
-    reason.detail = format!("{}: {}", seat.config.broker, reason.detail);
-    if told.as_ref() == Some(&reason) {
-        return Ok(());
-    }
-    *told = Some(reason.clone());
-    seat.tell(LinkEvent::Down(reason)).await
-}
-
-/// Waits for the next attempt. What is to be sent meanwhile is rejected at once.
-async fn wait(seat: &mut Seat, attempt: impl Future<Output = ()>) -> Result<(), End> {
-    let events = seat.events.clone();
-    let mut gone = pin!(events.closed());
-    let mut attempt = pin!(attempt);
-    loop {
-        select! {
-            biased; // what was asked before an attempt is heeded in it: a shape announced is the one it announces
-            () = gone.as_mut() => return Err(End::Abandoned),
-            command = seat.commands.recv() => match command {
-                Some(Outbound::Frame { id, .. }) => {
-                    seat.tell(LinkEvent::Rejected { id, why: Rejection::Down }).await?;
-                }
-                Some(Outbound::Announce { shape }) => seat.shape = shape,
-                Some(Outbound::Leave | Outbound::Yield) | None => return Err(End::Left),
-            },
-            () = attempt.as_mut() => return Ok(()),
-        }
-    }
+    Ok(())
 }

@@ -4,9 +4,10 @@ use std::error::Error;
 use std::io;
 
 use rumqttc::mqttbytes::Error as PacketError;
-use rumqttc::tokio_rustls::rustls;
 use rumqttc::{ConnectReturnCode, ConnectionError, DisconnectReasonCode, StateError};
 
+use crate::link::seat::down;
+use crate::link::tls::tls_cause;
 use crate::link::{DownKind, DownReason};
 
 /// How far a connection had come.
@@ -104,27 +105,6 @@ fn disconnected(code: DisconnectReasonCode, text: Option<&str>) -> DownReason {
         Code::NotAuthorized => down(DownKind::Unauthorized, format!("the broker does not authorize us{text}")),
         other => down(DownKind::Lost, format!("the broker ended the connection, {other:?}{text}")),
     }
-}
-
-/// The TLS error below `error`, if one is there. The TLS layer wraps its errors as I/O errors of any depth.
-fn tls_cause(error: &(dyn Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<rustls::Error>() {
-            return Some(error.to_string());
-        }
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        next = match inner {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        };
-    }
-    None
-}
-
-/// A reason from its parts.
-pub(super) fn down(kind: DownKind, detail: impl Into<String>) -> DownReason {
-    DownReason { kind, detail: detail.into() }
 }
 
 const NO_MQTT5: &str =

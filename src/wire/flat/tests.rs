@@ -303,8 +303,7 @@ fn any_message(encoding: Encoding) -> impl Strategy<Value = Message> {
     let route = ReplyRoute { topic: None, encoding };
     let value = move || any_value(carrier).prop_map(through);
     let values = move || prop::collection::vec(value(), 0..3);
-    let error =
-        (text(), text(), ".{0,20}").prop_map(|(code, name, message)| crate::wire::RemoteError { code, name, message });
+    let error = (text(), text(), ".{0,20}").prop_map(|(code, name, message)| RemoteError { code, name, message });
     let answer = prop_oneof![
         prop::option::of(value()).prop_map(Answer::Value),
         prop::option::of(value()).prop_map(Answer::Deferred),
@@ -314,7 +313,7 @@ fn any_message(encoding: Encoding) -> impl Strategy<Value = Message> {
         error.prop_map(|error| {
             // A ticket has no field for a code.
             let code = "Exception".to_owned();
-            Answer::Ticket(Ticket::Rejected(crate::wire::RemoteError { code, ..error }))
+            Answer::Ticket(Ticket::Rejected(RemoteError { code, ..error }))
         }),
     ];
     let ttl = prop::option::of(0..=9_007_199_254_740_991_u64);

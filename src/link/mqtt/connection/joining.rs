@@ -3,8 +3,9 @@
 use rumqttc::{ConnAck, Publish, QoS, SubAck, SubscribeReasonCode};
 use tokio::time::Instant;
 
-use super::{Connection, End, Phase, QUIET};
-use crate::link::mqtt::{Hears, trouble::down};
+use super::{Connection, Phase, QUIET};
+use crate::link::mqtt::Hears;
+use crate::link::seat::{End, down};
 use crate::link::{DownKind, LinkEvent};
 
 impl Connection<'_> {

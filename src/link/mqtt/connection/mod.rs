@@ -19,46 +19,14 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::ledger::Ledger;
-use super::trouble::{self, Stage, down};
-use super::{Config, Tls, options, socket};
-use crate::link::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
+use super::trouble::{self, Stage};
+use super::{Config, Tls, options};
+use crate::link::seat::{End, Seat, down};
+use crate::link::{DownKind, DownReason, LinkEvent, Rejection, socket};
 use crate::wire;
 
-/// What outlives a connection.
-#[derive(Debug)]
-pub(super) struct Seat {
-    pub(super) config: Config,
-    pub(super) commands: mpsc::Receiver<Outbound>,
-    pub(super) events: mpsc::Sender<LinkEvent>,
-    /// The shape last announced.
-    pub(super) shape: Option<String>,
-}
-
-impl Seat {
-    /// Reports something, waiting for room.
-    pub(super) async fn tell(&self, event: LinkEvent) -> Result<(), End> {
-        self.events.send(event).await.map_err(|_| End::Abandoned)
-    }
-}
-
-/// How a connection ended.
-#[derive(Debug)]
-pub(super) enum End {
-    /// As asked.
-    Left,
-    /// Nobody receives the events any more.
-    Abandoned,
-    /// By itself.
-    Broken {
-        /// Why.
-        reason: DownReason,
-        /// How long it had been up, if it was.
-        up_for: Option<Duration>,
-    },
-}
-
 /// Connects, joins and serves until the end.
-pub(super) async fn serve(seat: &mut Seat, tls: Option<&Tls>) -> End {
+pub(super) async fn serve(seat: &mut Seat<Config>, tls: Option<&Tls>) -> End {
     let (parted, mut back) = mpsc::channel(1);
     let client_id = format!("msgrpc-{}", seat.config.topics.me());
     let options = options::options(&seat.config, &client_id, tls, parted);
@@ -75,7 +43,7 @@ pub(super) async fn serve(seat: &mut Seat, tls: Option<&Tls>) -> End {
 
 /// One connection.
 struct Connection<'a> {
-    seat: &'a mut Seat,
+    seat: &'a mut Seat<Config>,
     client: AsyncClient,
     phase: Phase,
     ledger: Ledger,
@@ -102,7 +70,7 @@ enum Phase {
 }
 
 impl<'a> Connection<'a> {
-    fn new(seat: &'a mut Seat, client: AsyncClient) -> Self {
+    fn new(seat: &'a mut Seat<Config>, client: AsyncClient) -> Self {
         let (limit, window) = (seat.config.max_packet as usize, seat.config.window);
         Self {
             seat,

@@ -3,8 +3,9 @@
 use rumqttc::{ClientError, PublishOptions, PublishProperties};
 use tokio::time::Instant;
 
-use super::{Connection, End, FAREWELL, Phase};
+use super::{Connection, FAREWELL, Phase};
 use crate::link::mqtt::options::BATCH;
+use crate::link::seat::End;
 use crate::link::{Claim, Outbound, Rejection};
 use crate::wire::{self, Frame};
 

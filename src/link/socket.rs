@@ -1,6 +1,6 @@
-//! The socket below a connection; the only file of this link with platform code.
+//! The socket below a connection; the only file of the links with platform code.
 //!
-//! A stock broker has Nagle on: it holds the second of two small packets back until the first is acknowledged. Our
+//! A stock broker has Nagle on, and a hub may have: it holds the second of two small packets back until the first is acknowledged. Our
 //! kernel would delay that acknowledgement by 40 ms. Hence no delay on our side, and on Linux a quick acknowledgement
 //! re-armed after every read, because the kernel forgets it. TLS runs on top of this socket and gains the same.
 
