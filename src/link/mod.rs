@@ -14,6 +14,7 @@
 
 mod authority;
 mod backoff;
+pub mod hub;
 pub mod loopback;
 pub mod mqtt;
 mod seat;

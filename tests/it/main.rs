@@ -13,6 +13,8 @@
 mod bakery;
 mod context;
 mod contracts;
+#[path = "../interop/support/authority.rs"]
+mod authority;
 mod control;
 #[cfg(feature = "demo")]
 mod demo;
@@ -21,7 +23,9 @@ mod demo_broker;
 #[cfg(feature = "demo")]
 mod fakes;
 mod harness;
+mod hub;
 mod later;
+mod link_hub;
 mod link_mqtt;
 mod mcp;
 mod node;
