@@ -34,16 +34,15 @@ const FLUSH: Duration = Duration::from_millis(500);
 const FAREWELL: Duration = Duration::from_millis(1_500);
 
 #[cfg(feature = "demo")]
-const NOTHING_TO_SERVE: &str =
-    "give it --broker <url> of a plant's MQTT 5 broker, or --demo for a bakery to look around in";
+const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker, --hub <url> of its hub, or both; or --demo for a bakery to look around in";
 #[cfg(not(feature = "demo"))]
-const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker";
+const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker, --hub <url> of its hub, or both";
 
 /// What `mcp` was asked to serve.
 #[derive(Debug)]
 pub(super) enum Config {
     /// A plant.
-    Broker(Box<Network>),
+    Plant(Box<Network>),
     /// A bakery on an embedded broker, whose address is only known once it runs.
     #[cfg(feature = "demo")]
     Demo(Box<McpArgs>),
@@ -56,34 +55,29 @@ impl Config {
         if args.demo {
             return Ok(Self::Demo(Box::new(args)));
         }
-        let Some(broker) = args.network.broker.clone().or(environment.broker) else {
+        if !args.network.is_placed(&environment) {
             return Err(StartError(NOTHING_TO_SERVE.into()));
-        };
-        Ok(Self::Broker(Box::new(network(&broker, args, environment.secrets)?)))
+        }
+        Ok(Self::Plant(Box::new(network(args, environment.secrets)?)))
     }
 }
 
-fn network(broker: &str, args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
-    let behaviour = Behaviour {
-        broker_is_environments: args.network.broker.is_none(),
-        role: "mcp",
-        read_only: args.read_only,
-        account: secrets.mqtt,
-        contracts: args.contracts,
-    };
-    Network::new(broker, args.network, behaviour)
+fn network(args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
+    let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts: args.contracts };
+    Network::new(args.network, behaviour)
 }
 
 /// Serves until the client goes away or the system asks us to end.
 pub(super) async fn serve(config: Config) -> Result<(), StartError> {
     match config {
-        Config::Broker(network) => bridge(*network).await,
+        Config::Plant(network) => bridge(*network).await,
         #[cfg(feature = "demo")]
-        Config::Demo(args) => {
+        Config::Demo(mut args) => {
             let demo = crate::demo::Demo::start().await.map_err(StartError::new)?;
             tracing::info!("the bakery is open at {}", demo.url());
             // The account of a plant is no business of the demo's broker.
-            bridge(network(demo.url(), *args, Secrets::default())?).await;
+            args.network.broker = Some(demo.url().to_owned());
+            bridge(network(*args, Secrets::default())?).await;
             demo.stop().await;
         }
     }
@@ -91,9 +85,12 @@ pub(super) async fn serve(config: Config) -> Result<(), StartError> {
 }
 
 async fn bridge(network: Network) {
-    let broker = network.broker().to_owned();
+    let places = network.places().to_owned();
+    if network.tells_its_token() {
+        tracing::warn!("what we present to the hub travels in the clear: use https://");
+    }
     let (plant, node, running) = network.join();
-    tracing::info!("{} on {broker}", plant.name());
+    tracing::info!("{} on {places}", plant.name());
     let server = front(plant.clone());
     until_over(&server, &plant, &node).await;
     plant.give_back_all().await;
@@ -164,7 +161,7 @@ async fn take_fakes_down(plant: &Plant) {
 pub(super) async fn leave(node: &Node, running: Running) {
     node.leave();
     if timeout(FAREWELL, running.ended()).await.is_err() {
-        tracing::warn!("the farewell took too long; the broker will notice by itself");
+        tracing::warn!("the farewell took too long; the network will notice by itself");
     }
 }
 

@@ -23,6 +23,7 @@ mod secrets;
 mod shell;
 mod stop;
 mod tidings;
+mod token;
 mod watch;
 
 use std::{io::Write, process::ExitCode};

@@ -2,7 +2,7 @@
 
 use std::env::{self, VarError};
 
-use super::StartError;
+use super::{StartError, token};
 use crate::link::mqtt::{Credentials, Secret};
 
 /// What the environment holds.
@@ -10,6 +10,8 @@ use crate::link::mqtt::{Credentials, Secret};
 pub(super) struct Secrets {
     /// The account at the broker.
     pub(super) mqtt: Option<Credentials>,
+    /// What is presented to a hub, unless a file says otherwise.
+    pub(super) token: Option<Secret>,
 }
 
 /// The prefixes under which the account is looked for: ours first. One source or the other, never a mixture.
@@ -17,12 +19,13 @@ const PREFIXES: [&str; 2] = ["PLANTBRIDGE", "SOURCE_RPC"];
 
 /// Reads them.
 pub(super) fn read() -> Result<Secrets, StartError> {
+    let token = token::of_environment()?;
     for prefix in PREFIXES {
         if let Some(mqtt) = account(prefix, |name| env::var(name))? {
-            return Ok(Secrets { mqtt: Some(mqtt) });
+            return Ok(Secrets { mqtt: Some(mqtt), token });
         }
     }
-    Ok(Secrets::default())
+    Ok(Secrets { mqtt: None, token })
 }
 
 fn account(prefix: &str, get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<Credentials>, StartError> {

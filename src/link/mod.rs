@@ -167,7 +167,7 @@ pub enum Rejection {
     #[error("too much is waiting to be written")]
     Full,
     /// The frame is larger than the other side accepts.
-    #[error("the message is {bytes} bytes and the broker accepts {limit}")]
+    #[error("the message is {bytes} bytes and the other side accepts {limit}")]
     TooLarge {
         /// How large it is.
         bytes: usize,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     contract::{Effect, context::Ref},
-    link::DownKind,
+    link::{DownKind, DownReason},
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
     plant::{PlantError, TapTrouble, Target, TicketState, TicketView},
     wire::RemoteError,
@@ -209,20 +209,19 @@ pub(crate) const fn ticket_state(state: &TicketState) -> &'static str {
     }
 }
 
-fn unavailable(links: &[LinkState], message: String) -> ToolError {
-    let refused = links.iter().filter_map(|link| link.down.as_ref()).any(|down| down.kind == DownKind::Unauthorized);
-    let fix = if refused {
-        "the broker refuses this bridge: a person must set PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD"
-    } else {
-        "the bridge keeps trying; call again, or ask a person whether the broker runs"
+fn unavailable(links: &[(String, LinkState)], message: String) -> ToolError {
+    let refused =
+        links.iter().find(|(_, link)| link.down.as_ref().is_some_and(|down| down.kind == DownKind::Unauthorized));
+    let fix = match refused {
+        Some((name, _)) if name == "hub" => {
+            "the hub refuses this bridge: a person must set PLANTBRIDGE_TOKEN, or name a file with --auth"
+        }
+        Some(_) => {
+            "the broker refuses this bridge: a person must set PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD"
+        }
+        None => "the bridge keeps trying; call again, or ask a person whether the broker or the hub runs",
     };
-    let states: Vec<Json> = links
-        .iter()
-        .map(|link| match &link.down {
-            None => json!({"state": "up"}),
-            Some(down) => json!({"state": "down", "kind": word(down.kind), "detail": down.detail}),
-        })
-        .collect();
+    let states: Vec<Json> = links.iter().map(|(name, link)| link_state(name, link.down.as_ref())).collect();
     ToolError::new(ErrorCode::NetworkUnavailable, message)
         .fix(fix)
         .detail("links", states)
@@ -253,6 +252,14 @@ fn tap_unavailable(trouble: &TapTrouble, message: String) -> ToolError {
             .cause("probably its access list does not let this account read that")
             .fix(allow)
             .detail("filter", &**filter),
+    }
+}
+
+/// How a link is.
+pub(super) fn link_state(name: &str, down: Option<&DownReason>) -> Json {
+    match down {
+        None => json!({"name": name, "state": "up"}),
+        Some(down) => json!({"name": name, "state": "down", "kind": word(down.kind), "detail": down.detail}),
     }
 }
 

@@ -58,7 +58,7 @@ pub use self::{
 };
 use crate::{
     contract::context::{Change, TopologyFault},
-    link::{Link, LinkId, mqtt::Tap},
+    link::{DownKind, Link, LinkId, mqtt::Tap},
     wire::{PeerName, Stamp, Value},
 };
 
@@ -94,9 +94,24 @@ impl Network {
         self.links.iter().any(|(id, link)| !id.is_inside() && link.down.is_none())
     }
 
-    /// Whether every link to a network that is up has completed its first sweep of presence, and one is up.
+    /// Whether a link to a network is up, and each that is up has completed its first sweep of presence, and none is still joining for
+    /// the first time.
     pub fn is_settled(&self) -> bool {
-        self.is_up() && self.links.iter().all(|(id, link)| id.is_inside() || link.down.is_some() || link.settled)
+        let known = |link: &LinkState| match &link.down {
+            None => link.settled,
+            Some(down) => down.kind != DownKind::Joining,
+        };
+        self.is_up() && self.links.iter().all(|(id, link)| id.is_inside() || known(link))
+    }
+
+    /// Whether a link that leads to this peer is up.
+    pub fn reaches(&self, peer: &Seen) -> bool {
+        peer.links.iter().any(|link| self.is_link_up(*link))
+    }
+
+    /// Whether this link is up.
+    pub fn is_link_up(&self, link: LinkId) -> bool {
+        self.links.iter().any(|(id, state)| *id == link && state.down.is_none())
     }
 }
 

@@ -27,8 +27,8 @@ pub enum PlantError {
     /// No link is up.
     #[error("the plant network is not reachable: {}", why_down(.links))]
     NetworkUnavailable {
-        /// How each link is.
-        links: Vec<LinkState>,
+        /// How each link is, by its name.
+        links: Vec<(String, LinkState)>,
     },
     /// Nobody of that name is on the network.
     #[error("no peer named '{peer}' is on the network")]
@@ -392,7 +392,7 @@ fn found_instead(now: Option<&str>) -> String {
     }
 }
 
-fn why_down(links: &[LinkState]) -> String {
-    let reasons = links.iter().filter_map(|link| link.down.as_ref()).map(|reason| reason.detail.clone());
+fn why_down(links: &[(String, LinkState)]) -> String {
+    let reasons = links.iter().filter_map(|(_, link)| link.down.as_ref()).map(|reason| reason.detail.clone());
     reasons.collect::<Vec<_>>().join("; ")
 }

@@ -49,7 +49,7 @@ pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
 use leases::Leases;
 pub use leases::{Authority, KnownAuthority};
-pub use peers::{PeerKind, PeerLine};
+pub use peers::{PeerKind, PeerLine, Peers};
 pub use read_context::{ContextRead, ContextStatus, ReadContext};
 pub use read_state::{ReadState, Snapshot};
 pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, Store, Writable, WriteRow, Written};
@@ -68,6 +68,7 @@ pub use watches::StartWatch;
 
 use crate::{
     fake::{Fakes, Stage},
+    link::LinkId,
     node::{LinkState, Network, Node, Seen},
     wire::PeerName,
 };
@@ -181,7 +182,7 @@ impl Plant {
             let done = |network: &Network| network.is_settled() || !may_settle(network);
             self.node().network_when(SWEEP_WAIT, done).await
         };
-        if network.is_up() { Ok(network) } else { Err(unavailable(&network)) }
+        if network.is_up() { Ok(network) } else { Err(self.unavailable(&network)) }
     }
 
     /// The peer of this name, if it is there. With `wait` it may still arrive. A fake of this bridge is there whatever
@@ -190,26 +191,51 @@ impl Plant {
         if let Some(fake) = self.fake(name) {
             return Ok(fake);
         }
-        let network = self.network().await?;
         let find = |network: &Network| {
             let peer = PeerName::mqtt(name).or_else(|_| PeerName::hub(name)).ok()?;
             network.roster.get(&peer).cloned().map(|seen| (peer, seen))
         };
-        if let Some(found) = find(&network) {
+        let reachable = |network: &Network| find(network).filter(|(_, seen)| network.reaches(seen));
+        // Who is there already is not kept waiting for a link that he is not on.
+        if let Some(found) = reachable(&self.node().network()) {
+            return Ok(found);
+        }
+        let network = self.network().await?;
+        if let Some(found) = reachable(&network) {
             return Ok(found);
         }
         let network = if wait.is_zero() {
             network
         } else {
-            self.node().network_when(wait, |network| find(network).is_some()).await
+            self.node().network_when(wait, |network| reachable(network).is_some()).await
         };
-        if !network.is_up() {
-            return Err(unavailable(&network));
+        if let Some(found) = reachable(&network) {
+            return Ok(found);
         }
-        find(&network).ok_or_else(|| PlantError::UnknownPeer {
-            peer: name.into(),
-            alternatives: nearest(name, network.roster.iter().map(|(peer, _)| peer.as_str())),
-        })
+        if !network.is_up() || find(&network).is_some() {
+            return Err(self.unavailable(&network));
+        }
+        let alternatives = nearest(name, network.roster.iter().map(|(peer, _)| peer.as_str()));
+        Err(PlantError::UnknownPeer { peer: name.into(), alternatives })
+    }
+
+    /// How a link is called.
+    pub fn link_name(&self, link: LinkId) -> String {
+        if link.is_inside() {
+            return "loopback".into();
+        }
+        let name = self.settings().link_names.get(usize::from(link.0)).cloned();
+        name.unwrap_or_else(|| format!("link-{}", link.0))
+    }
+
+    fn unavailable(&self, network: &Network) -> PlantError {
+        PlantError::NetworkUnavailable { links: self.links(network) }
+    }
+
+    /// Every link to a network by its name, and how it is.
+    fn links(&self, network: &Network) -> Vec<(String, LinkState)> {
+        let outer = network.links.iter().filter(|(id, _)| !id.is_inside());
+        outer.map(|(id, link)| (self.link_name(*id), link.clone())).collect()
     }
 }
 
@@ -239,12 +265,6 @@ fn may_settle(network: &Network) -> bool {
     use crate::link::DownKind;
     let mut outer = network.links.iter().filter(|(id, _)| !id.is_inside());
     outer.any(|(_, link)| link.down.as_ref().is_none_or(|down| down.kind == DownKind::Joining))
-}
-
-fn unavailable(network: &Network) -> PlantError {
-    let outer = network.links.iter().filter(|(id, _)| !id.is_inside());
-    let links: Vec<LinkState> = outer.map(|(_, link)| link.clone()).collect();
-    PlantError::NetworkUnavailable { links }
 }
 
 /// The names most like `wanted`, best first; if none is, some of those there are.

@@ -9,12 +9,12 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+#[path = "../interop/support/authority.rs"]
+mod authority;
 #[cfg(feature = "demo")]
 mod bakery;
 mod context;
 mod contracts;
-#[path = "../interop/support/authority.rs"]
-mod authority;
 mod control;
 #[cfg(feature = "demo")]
 mod demo;
