@@ -15,6 +15,7 @@ mod calls;
 mod clients;
 mod fakes;
 mod foreign;
+mod hub;
 mod misbehaviour;
 mod people;
 mod process;

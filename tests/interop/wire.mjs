@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import path from 'node:path';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const installed = process.env.PLANTBRIDGE_INTEROP_NODE ?? path.join(here, '../../target/interop/node');
+export const installed = process.env.PLANTBRIDGE_INTEROP_NODE ?? path.join(here, '../../target/interop/node');
 const require = createRequire(path.join(installed, 'package.json'));
 const mqtt = require('mqtt');
 const msgpack = require('@msgpack/msgpack');

@@ -1,7 +1,7 @@
 //! A hub for tests, written from wire.md 10: one that works ([`Hub`]), and one that does what a test says ([`Door`]).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -146,6 +146,8 @@ type Shared = Arc<Mutex<State>>;
 struct State {
     /// Who announced itself: on which connection, with which shape.
     peers: BTreeMap<String, Peer>,
+    /// Who is not let stay.
+    unwanted: BTreeSet<String>,
     next: u64,
 }
 
@@ -176,6 +178,19 @@ impl Hub {
     pub(crate) fn cut(&self, peer: &str) {
         let out = self.state.lock().unwrap().peers.get(peer).expect("it is there").out.clone();
         out.send(Message::Close(None)).unwrap();
+    }
+}
+
+impl Hub {
+    /// Ends the connection of a peer, and every further one.
+    pub(crate) fn keep_out(&self, peer: &str) {
+        self.state.lock().unwrap().unwanted.insert(peer.to_owned());
+        self.cut(peer);
+    }
+
+    /// Lets everybody stay again.
+    pub(crate) fn let_in(&self) {
+        self.state.lock().unwrap().unwanted.clear();
     }
 }
 
@@ -233,6 +248,10 @@ fn presence(argument: Json) -> Message {
 fn announce(state: &mut State, connection: u64, said: &Json, out: &UnboundedSender<Message>) {
     assert_eq!(said["v"], 2, "W-101");
     let name = said["name"].as_str().unwrap();
+    if state.unwanted.contains(name) {
+        out.send(Message::Close(None)).unwrap();
+        return;
+    }
     let shape = said["shape"].as_str().map(str::to_owned);
     let known = state.peers.get(name).is_some_and(|peer| peer.connection == connection && peer.shape == shape);
     let mut shapes: serde_json::Map<String, Json> = serde_json::Map::new();

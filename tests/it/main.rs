@@ -29,6 +29,7 @@ mod link_hub;
 mod link_mqtt;
 mod mcp;
 mod node;
+mod over;
 #[cfg(all(feature = "demo", unix))]
 mod people;
 mod plant;
@@ -42,4 +43,6 @@ mod tidy;
 mod tools;
 #[cfg(feature = "demo")]
 mod traffic;
+#[cfg(feature = "demo")]
+mod two_links;
 mod watch;

@@ -85,7 +85,10 @@ impl NodeState {
 
     /// A peer left a link. One that we had forgotten, or await, may still hold subscriptions here: it is gone as well.
     pub(super) fn peer_offline(&mut self, link: LinkId, peer: &PeerName, now: Now) {
-        if self.roster.offline(peer, link) {
+        // Which links lead to it has changed, even if it can still be reached.
+        let was_there = self.roster.get(peer).is_some_and(|seen| seen.links.contains(&link));
+        self.roster.offline(peer, link);
+        if was_there {
             self.out.event(NodeEvent::NetworkChanged);
         }
         self.awaited.remove(&(link, peer.clone()));
