@@ -38,7 +38,17 @@ impl Bridge {
 
     /// The same, where `command` is what runs the binary up to its arguments, and `more` are further arguments.
     pub(super) fn start_as(command: &mut Command, port: u16, more: &[&str]) -> Result<(Self, Start), String> {
-        command.args(["mcp", "--broker", &format!("mqtt://127.0.0.1:{port}")]).args(more);
+        let broker = format!("mqtt://127.0.0.1:{port}");
+        Self::begin(command, &[&["--broker", &broker], more].concat())
+    }
+
+    /// The same at another place.
+    pub(super) fn start_at(binary: &Path, place: &[&str]) -> Result<Self, String> {
+        Self::begin(&mut Command::new(binary), place).map(|(bridge, _)| bridge)
+    }
+
+    fn begin(command: &mut Command, arguments: &[&str]) -> Result<(Self, Start), String> {
+        command.arg("mcp").args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let began = Instant::now();
         let mut process = command.spawn().map_err(|error| format!("{}: {error}", command.get_program().display()))?;

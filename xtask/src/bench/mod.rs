@@ -7,13 +7,16 @@ mod bridge;
 mod broker;
 mod fakes;
 mod floor;
+mod hub;
 pub(crate) mod layout;
 mod library;
 mod looks;
 mod mqtt;
+mod pack;
 mod peer;
 mod placement;
 mod report;
+mod socketio;
 mod stats;
 mod watching;
 
@@ -91,37 +94,42 @@ const QUICK: Plan = Plan {
 };
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
-/// everything answers; `--watching` measures only how others are watched, `--fakes` only what many fakes cost; `--binary FILE`
-/// measures that file instead of building one; `--peers` measures nothing and only runs a stock broker and the peers, for a
-/// profiler.
+/// everything answers; `--watching` measures only how others are watched, `--fakes` only what many fakes cost, `--hub` only calls
+/// over a hub; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and only runs a stock broker
+/// and the peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let (mut plan, mut binary, mut only_watching, mut only_fakes) = (FULL, None, false, false);
+    let (mut plan, mut binary, mut only) = (FULL, None, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
-            "--watching" => only_watching = true,
+            part @ ("--watching" | "--hub" | "--fakes") => only = Some(part),
             "--peers" => return serve(),
-            "--fakes" => only_fakes = true,
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
             other => {
                 return Err(format!(
-                    "bench knows --quick, --watching, --fakes, --peers and --binary FILE, not {other}"
+                    "bench knows --quick, --watching, --fakes, --hub, --peers and --binary FILE, not {other}"
                 ));
             }
         }
     }
     let release = plan.rounds > 1;
     let binary = binary.map_or_else(|| build(release), Ok)?;
-    if !only_watching && !only_fakes {
+    let wanted = |part: &str| only.is_none_or(|only| only == part);
+    if only.is_none() {
         println!("{}", measure(&binary, &library(release)?, &plan)?);
     }
-    if !only_fakes {
+    if wanted("--watching") {
         let watching = watching::measure(&binary, &plan)?;
         println!("{watching}");
         watching.judge()?;
     }
-    if only_watching {
+    if wanted("--hub") {
+        let hub = hub::measure(&binary, &plan)?;
+        println!("{hub}");
+        hub.judge()?;
+    }
+    if !wanted("--fakes") {
         return Ok(());
     }
     let fakes = fakes::measure(&binary, plan.fakes)?;
