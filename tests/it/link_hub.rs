@@ -10,6 +10,7 @@ use plantbridge::{
         secret::Secret,
         tls::{Tls, TlsFiles},
     },
+    node::{Call, Certainty, Heard, Identity, Node, Serving, Stream},
     wire::{
         Frame, ReplyRoute, Request, Value,
         frame::{Answer, Message, Reply},
@@ -652,6 +653,117 @@ async fn dropping_the_sender_leaves_in_order() {
     let (sender, _) = tokio::sync::mpsc::channel(1);
     link.outbound = sender;
     assert_eq!(wire.text().await, "41");
+}
+
+// A node behind it.
+
+fn node(url: &str) -> Node {
+    let identity = Identity {
+        name: name("hmi"),
+        serving: Serving { introspection: true, ..Serving::default() },
+        exposed: Vec::new(),
+    };
+    Node::start(identity, vec![linked(url, "hmi")]).0
+}
+
+fn read_oven() -> Call {
+    let (namespace, method) = ("plant".into(), "read".into());
+    Call { peer: name("oven"), namespace, method, args: Vec::new(), timeout: Some(PATIENCE), idempotency_key: None }
+}
+
+/// W-109: a request for somebody else is answered, anything else for him is dropped.
+#[tokio::test]
+async fn w109_what_is_for_somebody_else_is_not_ours() {
+    let door = Door::new().await;
+    let _node = node(&door.url);
+    let mut wire = door.joined().await;
+    let mut foreign = to_hmi("a");
+    foreign["tgt"] = "other".into();
+    wire.frame(foreign.clone()).await;
+    let answer = wire.arrived().await;
+    assert_eq!((answer.get("corr"), answer.get("code")), (Some(&"a".into()), Some(&"TransportError".into())));
+    assert_eq!(answer.get("body").and_then(|body| body.get("message")), Some(&"hmi: no route to 'other'".into()));
+    foreign["kind"] = "event".into();
+    foreign["event"] = "e".into();
+    wire.frame(foreign).await;
+    wire.frame(json!({"v": 2, "src": "oven", "tgt": "other", "kind": "result", "corr": "a"})).await;
+    wire.frame(
+        json!({"v": 2, "src": "oven", "tgt": "hmi", "kind": "call", "corr": "b", "path": "none", "method": "m"}),
+    )
+    .await;
+    let answer = wire.arrived().await;
+    assert_eq!((answer.get("corr"), answer.get("code")), (Some(&"b".into()), Some(&"ClassNotFound".into())));
+}
+
+/// W-071: an answer counts only from the peer that was asked, whatever a hub passes on; a hub's own error counts, and says
+/// that nothing ran.
+#[tokio::test]
+async fn w071_a_spoofed_answer_is_none_and_a_relays_error_is_one() {
+    let door = Door::new().await;
+    let node = node(&door.url);
+    let mut wire = door.joined().await;
+    wire.say(r#"42["presence",{"peers":["bus","oven"]}]"#).await;
+    node.network_when(PATIENCE, |network| network.roster.len() == 2).await;
+    let call = tokio::spawn({
+        let node = node.clone();
+        async move { node.call(read_oven()).await }
+    });
+    let asked = wire.arrived().await;
+    let correlation = asked.get("corr").and_then(Value::as_str).unwrap().to_owned();
+    let answer = |from: &str, body: i64| json!({"v": 2, "src": from, "tgt": "hmi", "kind": "result", "corr": correlation, "body": body});
+    wire.frame(answer("thief", 1)).await;
+    wire.frame(answer("oven", 2)).await;
+    assert_eq!(call.await.unwrap().unwrap().value, Some(Value::Int(2)));
+    let call = tokio::spawn({
+        let node = node.clone();
+        async move { node.call(read_oven()).await }
+    });
+    let asked = wire.arrived().await;
+    let mut refusal = json!({"v": 2, "src": "bus", "tgt": "hmi", "kind": "error", "code": "TransportError"});
+    refusal["corr"] = asked.get("corr").and_then(Value::as_str).unwrap().into();
+    refusal["body"] = json!({"name": "RpcError", "message": "bus: no route to 'oven'"});
+    wire.frame(refusal).await;
+    assert_eq!(call.await.unwrap().unwrap_err().certainty(), Certainty::DidNotRun);
+}
+
+/// W-080, W-072: a connection that ends fails what it carried, as unknown; what is listened to is asked for again, once.
+#[tokio::test]
+async fn w080_w072_subscriptions_are_replayed_and_calls_are_not() {
+    let door = Door::new().await;
+    let node = node(&door.url);
+    let mut wire = door.joined().await;
+    wire.say(r#"42["presence",{"peers":["bus","oven"]}]"#).await;
+    node.network_when(PATIENCE, |network| network.roster.len() == 2).await;
+    let (namespace, event) = ("plant".into(), "alarm".into());
+    let stream = Stream { peer: name("oven"), namespace, event };
+    let mut listening = node.subscribe(stream).unwrap();
+    let asked = wire.arrived().await;
+    assert_eq!(method(&asked), "on");
+    let corr = asked.get("corr").and_then(Value::as_str).unwrap();
+    wire.frame(json!({"v": 2, "src": "oven", "tgt": "hmi", "kind": "result", "corr": corr, "body": "ok"})).await;
+    let call = tokio::spawn({
+        let node = node.clone();
+        async move { node.call(read_oven()).await }
+    });
+    assert_eq!(method(&wire.arrived().await), "read");
+    drop(wire);
+    assert_eq!(call.await.unwrap().unwrap_err().certainty(), Certainty::MayHaveRun);
+    let mut wire = door.joined().await;
+    wire.say(r#"42["presence",{"peers":["bus","oven"]}]"#).await;
+    let asked = wire.arrived().await;
+    assert_eq!(method(&asked), "on", "and not the call");
+    let corr = asked.get("corr").and_then(Value::as_str).unwrap();
+    wire.frame(json!({"v": 2, "src": "oven", "tgt": "hmi", "kind": "result", "corr": corr, "body": "ok"})).await;
+    wire.frame(
+        json!({"v": 2, "src": "oven", "tgt": "hmi", "kind": "event", "path": "plant", "event": "alarm", "body": [9]}),
+    )
+    .await;
+    loop {
+        if let Heard::Event { args, .. } = timeout(PATIENCE, listening.next()).await.unwrap().unwrap() {
+            assert_eq!(args, [Value::Int(9)]);
+            break;
+        }
+    }
 }
 
 // Against a hub that works.
