@@ -22,6 +22,9 @@ use crate::install::repository;
 /// How many times a bare round trip a call may take, at the median.
 const WANTED: f64 = 1.5;
 
+const DESCRIBED_TIME: fn(&Round) -> f64 = |round| round.described;
+const UNDESCRIBED_TIME: fn(&Round) -> f64 = |round| round.undescribed;
+
 /// One round.
 #[derive(Clone, Copy, Debug)]
 struct Round {
@@ -93,9 +96,7 @@ impl fmt::Display for Measured {
         let middle = |of: fn(&Round) -> f64| median(&self.0.iter().map(of).collect::<Vec<_>>());
         writeln!(out, "| over a hub, one call at a time, p50 | bare floor | bridge | over bare | each round |")?;
         writeln!(out, "| --- | --- | --- | --- | --- |")?;
-        let lines: [(&str, fn(&Round) -> f64); 2] =
-            [("described peer", |round| round.described), ("undescribed peer", |round| round.undescribed)];
-        for (what, of) in lines {
+        for (what, of) in [("described peer", DESCRIBED_TIME), ("undescribed peer", UNDESCRIBED_TIME)] {
             let over = self.over(of);
             let (floor, bridge) = (middle(|round| round.floor), middle(of));
             let (ratio, all) = (median(&over), stats::list(&over, 2));

@@ -92,13 +92,13 @@ impl Connection {
     fn message(&mut self, opcode: u8, payload: &[u8]) {
         self.out.push(0x80 | opcode);
         match u16::try_from(payload.len()) {
-            Ok(length @ 0..=125) => self.out.push(0x80 | length.to_be_bytes()[1]),
+            Ok(length @ 0..=125) => self.out.push(MASKED | length.to_be_bytes()[1]),
             Ok(length) => {
-                self.out.push(0x80 | 126);
+                self.out.push(MASKED | SIXTEEN);
                 self.out.extend_from_slice(&length.to_be_bytes());
             }
             Err(_) => {
-                self.out.push(0x80 | 127);
+                self.out.push(MASKED | SIXTY_FOUR);
                 self.out.extend_from_slice(&(payload.len() as u64).to_be_bytes());
             }
         }
@@ -121,8 +121,8 @@ impl Connection {
     fn complete(&self) -> Option<(u8, usize, usize)> {
         let (first, second) = (*self.inbox.first()?, *self.inbox.get(1)?);
         let (begin, length) = match second {
-            126 => (4, usize::from(u16::from_be_bytes(self.inbox.get(2..4)?.try_into().ok()?))),
-            127 => (10, usize::try_from(u64::from_be_bytes(self.inbox.get(2..10)?.try_into().ok()?)).ok()?),
+            SIXTEEN => (4, usize::from(u16::from_be_bytes(self.inbox.get(2..4)?.try_into().ok()?))),
+            SIXTY_FOUR => (10, usize::try_from(u64::from_be_bytes(self.inbox.get(2..10)?.try_into().ok()?)).ok()?),
             short => (2, usize::from(short)),
         };
         (self.inbox.len() >= begin + length).then_some((first & 0x0f, begin, begin + length))
@@ -147,6 +147,12 @@ impl Drop for Connection {
     }
 }
 
+/// Says that a length of 16 bits follows.
+const SIXTEEN: u8 = 0x7e;
+/// Says that a length of 64 bits follows.
+const SIXTY_FOUR: u8 = 0x7f;
+/// Says that a mask follows the length.
+const MASKED: u8 = 0x80;
 const TEXT: u8 = 1;
 const BINARY: u8 = 2;
 const FRAME: &[u8] = b"451-[\"frame\",{\"_placeholder\":true,\"num\":0}]";
