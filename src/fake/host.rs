@@ -170,7 +170,9 @@ impl Fakes {
     /// # Errors
     /// Why it is not there.
     pub async fn start(&self, name: PeerName, plan: Plan) -> Result<FakeLine, StartFault> {
-        let Some(stage) = &self.shared.stage else { return Err(StartFault::Offline(Vec::new())) };
+        let Some(stage) = &self.shared.stage else {
+            return Err(StartFault::Failed("a fake joins a broker, and this bridge is on none".into()));
+        };
         let reserved = self.shared.reserve(&name)?;
         let starting = async {
             self.shared.is_free(&name).await?;

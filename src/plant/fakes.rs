@@ -67,7 +67,7 @@ impl Plant {
             let is_component = |namespace: &&crate::contract::Namespace| namespace.component.is_some();
             let components = plan.namespaces().filter(is_component).map(|namespace| namespace.name.clone()).collect();
             let (emits, collections) = (plan.emits(), plan.collections());
-            let fake = self.fakes().start(name.clone(), plan).await.map_err(|fault| not_started(&name, fault))?;
+            let fake = self.fakes().start(name.clone(), plan).await.map_err(|fault| not_started(self, &name, fault))?;
             tracing::info!(client = principal.client, fake = %name, "a fake stands");
             Ok(FakeStarted { fake, components, emits, collections, warnings })
         })
@@ -124,12 +124,12 @@ fn unplayable(contract: String, fault: PlanFault) -> PlantError {
     }
 }
 
-fn not_started(name: &PeerName, fault: StartFault) -> PlantError {
+fn not_started(plant: &Plant, name: &PeerName, fault: StartFault) -> PlantError {
     match fault {
         StartFault::NameTaken(who) => PlantError::NameInUse { name: name.clone(), who },
         StartFault::Name(why) => unusable_name(why),
         StartFault::TooMany => PlantError::LimitReached { what: "fakes", limit: crate::fake::MOST },
-        StartFault::Offline(links) => PlantError::NetworkUnavailable { links },
+        StartFault::Offline(_) => plant.unavailable(&plant.node().network()),
         StartFault::Failed(why) => PlantError::FakeFailed { name: name.clone(), why },
         StartFault::Closing => PlantError::Unwanted,
     }

@@ -83,7 +83,10 @@ async fn rejected(link: &mut Link, expected: u64) -> Rejection {
 
 async fn arrives(link: &mut Link, method: &str) {
     match event(link).await {
-        LinkEvent::Frame(Frame { message: Message::Request(request), .. }) => assert_eq!(request.method, method),
+        LinkEvent::Frame(frame) => match frame.message {
+            Message::Request(request) => assert_eq!(request.method, method),
+            other => panic!("{other:?} instead of {method}"),
+        },
         other => panic!("{other:?} instead of {method}"),
     }
 }
@@ -108,7 +111,7 @@ fn request(method: &str, argument: Value) -> Frame {
 }
 
 async fn send(link: &Link, id: u64, frame: Frame, claim: Option<Claim>) {
-    link.outbound.send(Outbound::Frame { id, frame, claim }).await.unwrap();
+    link.outbound.send(Outbound::Frame { id, frame: Box::new(frame), claim }).await.unwrap();
 }
 
 fn to_hmi(method: &str) -> Json {
