@@ -11,6 +11,7 @@ pub mod json;
 pub mod mqtt;
 pub mod msgpack;
 pub mod name;
+pub mod signing;
 pub mod tagged;
 pub mod topic;
 pub mod value;

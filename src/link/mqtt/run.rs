@@ -11,21 +11,30 @@ use tokio::time::sleep;
 
 use super::backoff::Backoff;
 use super::connection::{self, End, Seat};
+use super::signing::Guard;
 use super::trouble::down;
 use super::{Config, Tls, TlsFiles};
 use crate::link::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
 
 /// The task of a link.
 pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, events: mpsc::Sender<LinkEvent>) {
+    let guard = Guard::new(config.signing.as_ref());
+    let mut seat = Seat { config, commands, events, shape: None, guard };
+    keep(&mut seat).await;
+    seat.guard.sum_up();
+}
+
+/// Keeps the link up until it has left.
+async fn keep(seat: &mut Seat) {
+    let config = &seat.config;
     // Random, so that two processes of one configuration do not retry in step.
     let seed = RandomState::new().build_hasher().finish();
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.broker.is_tls());
-    let mut seat = Seat { config, commands, events, shape: None };
     let mut told = None;
     loop {
         let end = match certificates(&seat.config, &mut tls).await {
-            Ok(()) => connection::serve(&mut seat, tls.as_ref()).await,
+            Ok(()) => connection::serve(seat, tls.as_ref()).await,
             Err(reason) => End::Broken { reason, up_for: None },
         };
         let step = match end {
@@ -34,8 +43,8 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
                 if up_for.is_some() {
                     told = None;
                 }
-                match report(&seat, reason, &mut told).await {
-                    Ok(()) => wait(&mut seat, pause).await,
+                match report(seat, reason, &mut told).await {
+                    Ok(()) => wait(seat, pause).await,
                     end => end,
                 }
             }
