@@ -21,6 +21,7 @@ mod demo_broker;
 mod harness;
 mod later;
 mod link_mqtt;
+mod link_signing;
 mod mcp;
 mod node;
 #[cfg(all(feature = "demo", unix))]

@@ -26,6 +26,7 @@ mod socket;
 mod tap;
 mod tls;
 mod trouble;
+mod trust;
 mod url;
 
 use std::time::Duration;
@@ -38,6 +39,7 @@ use crate::wire::Topics;
 pub use signing::Signing;
 pub use tap::{Dropped, Tap, Tapped, Watcher};
 pub use tls::{Tls, TlsFiles};
+pub use trust::{Digest, Trust};
 pub use url::BrokerUrl;
 
 pub use crate::wire::signing::Secret;
@@ -63,6 +65,8 @@ pub struct Config {
     pub signing: Option<Signing>,
     /// Certificates for `mqtts`. Absent: the roots of the system and no client certificate.
     pub tls: Option<Tls>,
+    /// The name the broker's certificate has to be for, where that is not the host of its address.
+    pub server_name: Option<String>,
     /// Whether to take requests, that is to subscribe to `req/<me>`. A pure caller does not.
     pub requests: bool,
     /// Whether to be seen: presence and a will (W-032, W-034). Only a [`Tap`] stays unseen.
@@ -93,6 +97,7 @@ impl Config {
             credentials: None,
             signing: None,
             tls: None,
+            server_name: None,
             requests: true,
             announce: true,
             keep_alive: Duration::from_mins(1),
