@@ -663,8 +663,17 @@ async fn an_older_broker_is_named_as_such() {
         broker.accept().await.greet(answer).await;
         let detail = down(&mut link, DownKind::Protocol).await;
         assert!(detail.contains("MQTT 5"), "{answer:?}: {detail}");
-        // And it goes on trying.
-        broker.accept().await;
+        // One that understood the question is told apart from what is no broker at all.
+        assert_eq!(
+            detail.contains("answers as one of MQTT 3.1.1"),
+            answer.first() == Some(&0x20),
+            "{answer:?}: {detail}"
+        );
+        // And it goes on trying, without a word more.
+        for _ in 0..3 {
+            broker.accept().await.greet(answer).await;
+        }
+        assert!(link.events.try_recv().is_err(), "{answer:?} is told again");
     }
 }
 

@@ -7,6 +7,7 @@ use rumqttc::mqttbytes::Error as PacketError;
 use rumqttc::tokio_rustls::rustls;
 use rumqttc::{ConnectReturnCode, ConnectionError, DisconnectReasonCode, StateError};
 
+use super::socket::OlderBroker;
 use super::trust;
 use crate::link::{DownKind, DownReason};
 
@@ -52,7 +53,6 @@ fn state(error: &StateError, stage: Stage) -> DownReason {
         (StateError::Deserialization(PacketError::InvalidConnectReturnCode(4 | 5)), _) => {
             down(DownKind::Unauthorized, "the broker refused our account")
         }
-        (StateError::Deserialization(PacketError::InvalidConnectReturnCode(1)), _) => down(DownKind::Protocol, OLDER),
         (StateError::Deserialization(PacketError::Io(error)) | StateError::Io(error), _) => io_trouble(error, stage),
         (StateError::ConnectionAborted | StateError::Deserialization(_), Stage::Connecting) => {
             down(DownKind::Protocol, NO_MQTT5)
@@ -66,6 +66,9 @@ fn state(error: &StateError, stage: Stage) -> DownReason {
 
 fn io_trouble(error: &io::Error, stage: Stage) -> DownReason {
     match stage {
+        _ if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<OlderBroker>) => {
+            down(DownKind::Protocol, OLDER)
+        }
         Stage::Connecting if error.kind() == io::ErrorKind::Other => down(DownKind::Protocol, NO_MQTT5),
         Stage::Connecting => down(DownKind::Unreachable, error.to_string()),
         Stage::Connected => down(DownKind::Lost, error.to_string()),
@@ -130,7 +133,8 @@ pub(super) fn down(kind: DownKind, detail: impl Into<String>) -> DownReason {
 }
 
 /// What a broker says that understood the question: it is one, of an older protocol.
-const OLDER: &str = "the broker does not speak MQTT 5: it is one of MQTT 3.1.1 or older, or MQTT 5 is turned off there";
+const OLDER: &str =
+    "the broker does not speak MQTT 5: it answers as one of MQTT 3.1.1 or older, or MQTT 5 is turned off there";
 
 const NO_MQTT5: &str =
     "no MQTT 5 broker answers there: an MQTT 3.1.1 broker, a TLS port, or no broker at all (MQTT 5 is needed)";

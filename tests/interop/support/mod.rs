@@ -7,7 +7,7 @@ mod foreign;
 mod keys;
 mod mcp;
 
-pub(crate) use authority::Authority;
+pub(crate) use authority::{Authority, Shown};
 pub(crate) use broker::{Broker, BrokerOptions};
 pub(crate) use child::Child;
 pub(crate) use foreign::{Caller, Peer, inspector, python_client};
