@@ -13,6 +13,7 @@ mod mqtt;
 mod peer;
 mod placement;
 mod report;
+mod signed;
 mod stats;
 mod watching;
 
@@ -87,28 +88,42 @@ const QUICK: Plan = Plan {
 };
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
-/// everything answers; `--watching` measures only how others are watched; `--binary FILE` measures that file instead of
-/// building one; `--peers` measures nothing and only runs a stock broker and the peers, for a profiler.
+/// everything answers; `--watching` measures only how others are watched, `--signing` only what signatures cost; `--binary
+/// FILE` measures that file instead of building one; `--peers` measures nothing and only runs a stock broker and the peers,
+/// for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let (mut plan, mut binary, mut only_watching) = (FULL, None, false);
+    let (mut plan, mut binary, mut only) = (FULL, None, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
-            "--watching" => only_watching = true,
+            "--watching" | "--signing" => only = Some(word.as_str()),
             "--peers" => return serve(),
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
-            other => return Err(format!("bench knows --quick, --watching, --peers and --binary FILE, not {other}")),
+            other => {
+                return Err(format!(
+                    "bench knows --quick, --watching, --signing, --peers and --binary FILE, not {other}"
+                ));
+            }
         }
     }
     let release = plan.rounds > 1;
     let binary = binary.map_or_else(|| build(release), Ok)?;
-    if !only_watching {
+    if only.is_none() {
         println!("{}", measure(&binary, &library(release)?, &plan)?);
     }
-    let watching = watching::measure(&binary, &plan)?;
-    println!("{watching}");
-    watching.judge()
+    let mut judged = Ok(());
+    if only != Some("--signing") {
+        let watching = watching::measure(&binary, &plan)?;
+        println!("{watching}");
+        judged = watching.judge();
+    }
+    if only != Some("--watching") {
+        let signed = signed::measure(&binary, &plan)?;
+        println!("{signed}");
+        judged = judged.and(signed.judge());
+    }
+    judged
 }
 
 /// Runs until standard input ends.
