@@ -80,7 +80,7 @@ pub(super) struct McpArgs {
     pub(super) network: NetworkArgs,
     /// Serves a bakery on an embedded broker instead of a plant.
     #[cfg(feature = "demo")]
-    #[arg(long, conflicts_with = "broker")]
+    #[arg(long, conflicts_with_all = ["broker", "sign"])]
     pub(super) demo: bool,
     /// Only looks: tools that change something are not shown, and only what a peer declares to be an observation is sent.
     /// PLANTBRIDGE_READ_ONLY=1 says the same.

@@ -136,7 +136,7 @@ fn a_refusal_to_start_holds_no_secret() {
         ("another name", format!("{{\"name\": \"hmi\", \"secret\": \"{secret}\"}}")),
         ("the name", format!("{{\"name\": {{\"{secret}\": 1}}, \"secret\": \"{secret}\"}}")),
     ];
-    let mut starts: Vec<(Vec<String>, Vec<(&str, &str)>)> = Vec::new();
+    let mut starts = Vec::new();
     let flag = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     for (number, (_, text)) in files.iter().enumerate() {
         let path = folder.path().join(format!("{number}.json"));

@@ -271,7 +271,7 @@ fn w090_w094_w095_each_probe_is_met_as_recorded() {
                 deviant.retain(|known| *known != name);
             }
             None => {
-                assert!(same, "{name}: {delivered} {refused:?}, recorded {recorded_delivered} {recorded_refused:?}")
+                assert!(same, "{name}: {delivered} {refused:?}, recorded {recorded_delivered} {recorded_refused:?}");
             }
         }
     }

@@ -87,11 +87,9 @@ impl Verifier {
         marks: &Marks<'_>,
         now: u64,
     ) -> Result<(), Refusal> {
-        let there = |mark: Option<&'_ str>| mark.filter(|text| !text.is_empty()).is_some();
-        let (Some(signature), Some(nonce)) = (marks.signature, marks.nonce) else { return Err(Refusal::Unsigned) };
-        if !there(marks.signature) || !there(marks.nonce) {
+        let (Some(signature), Some(nonce)) = (filled(marks.signature), filled(marks.nonce)) else {
             return Err(Refusal::Unsigned);
-        }
+        };
         if marks.layout.is_some_and(|layout| layout != LAYOUT) {
             return Err(Refusal::Layout);
         }
@@ -106,6 +104,10 @@ impl Verifier {
         self.nonces.record(*number, nonce, time, now);
         Ok(())
     }
+}
+
+fn filled(mark: Option<&str>) -> Option<&str> {
+    mark.filter(|text| !text.is_empty())
 }
 
 /// Within the window, whatever the two numbers are (W-094).
