@@ -5,12 +5,15 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args;
 use uuid::Uuid;
 
-use super::StartError;
+use super::{
+    StartError,
+    security::{self, SecurityArgs},
+};
 use crate::{
     fake::{Stage, names},
     link::{
         LinkId, loopback,
-        mqtt::{self, BrokerUrl, Credentials, Tls, TlsFiles},
+        mqtt::{self, BrokerUrl, Credentials, Signing, TlsFiles},
     },
     node::{Identity, Node, Running, Serving},
     plant::{Plant, Settings},
@@ -42,6 +45,8 @@ pub(super) struct NetworkArgs {
     /// The key of --client-cert, as PEM.
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     client_key: Option<PathBuf>,
+    #[command(flatten)]
+    security: SecurityArgs,
 }
 
 #[cfg(any(test, feature = "demo"))]
@@ -49,7 +54,8 @@ impl NetworkArgs {
     /// What they are when none is given.
     pub(super) fn defaults() -> Self {
         let (broker, name, prefix) = (None, None, "msgrpc/v2".into());
-        Self { broker, name, prefix, timeout: 10_000, ca: None, client_cert: None, client_key: None }
+        let (ca, client_cert, client_key, security) = (None, None, None, SecurityArgs::default());
+        Self { broker, name, prefix, timeout: 10_000, ca, client_cert, client_key, security }
     }
 }
 
@@ -61,6 +67,8 @@ pub(super) struct Network {
     settings: Settings,
     broker: String,
     prefix: Prefix,
+    /// Whether any certificate is taken.
+    insecure: bool,
     contracts: Option<PathBuf>,
 }
 
@@ -88,21 +96,23 @@ impl Network {
         let named = if behaviour.broker_is_environments { "PLANTBRIDGE_BROKER" } else { "--broker" };
         let url = BrokerUrl::parse(broker).map_err(|error| StartError(format!("{named}: {error}")))?;
         let made_up = || names::name(behaviour.role, Uuid::new_v4().as_u128());
-        let name = args.name.unwrap_or_else(made_up);
-        let name = PeerName::configured(&name).map_err(|error| StartError(format!("--name {name:?}: {error}")))?;
+        let keys = args.security.key_file()?;
+        let name = security::name_of(args.name.as_deref(), keys.as_ref(), made_up)?;
         let prefix = Prefix::new(&args.prefix).map_err(|error| StartError(format!("--prefix: {error}")))?;
         let topics = Topics::new(&prefix, name.clone()).map_err(|error| StartError(format!("--prefix: {error}")))?;
         let mut link = mqtt::Config::new(url, topics);
         let broker = link.broker.to_string();
         let files = TlsFiles { ca: args.ca, identity: args.client_cert.zip(args.client_key) };
-        link.tls = tls(&files, link.broker.is_tls())?;
+        let insecure = args.security.is_insecure();
+        args.security.secure(&files, &mut link)?;
+        link.signing = keys.map(Signing::from);
         link.credentials = behaviour.account;
         let settings = Settings {
             read_only: behaviour.read_only,
             call_timeout: Duration::from_millis(args.timeout.into()),
             link_names: vec!["mqtt".into()],
         };
-        Ok(Self { name, link, settings, broker, prefix, contracts: behaviour.contracts })
+        Ok(Self { name, link, settings, broker, prefix, insecure, contracts: behaviour.contracts })
     }
 
     /// The broker, as messages name it.
@@ -112,6 +122,7 @@ impl Network {
 
     /// Joins in the background: the link keeps trying for as long as the process runs.
     pub(super) fn join(self) -> (Plant, Node, Running) {
+        security::tell(self.link.signing.as_ref(), self.insecure);
         let serving = Serving { introspection: true, ..Serving::default() };
         let (inside, board) = loopback::board(self.name.clone());
         let stage = Stage { board, link: self.link.clone(), prefix: self.prefix };
@@ -121,17 +132,6 @@ impl Network {
         let node = node.with_tap(tap);
         (Plant::with_fakes(node.clone(), self.settings, self.contracts, Some(stage)), node, running)
     }
-}
-
-/// The TLS settings, if files were named. Files for a connection without TLS would protect nothing, so they are refused.
-fn tls(files: &TlsFiles, is_tls: bool) -> Result<Option<Tls>, StartError> {
-    if files.ca.is_none() && files.identity.is_none() {
-        return Ok(None);
-    }
-    if !is_tls {
-        return Err(StartError("--ca, --client-cert and --client-key need a broker with TLS: mqtts://".into()));
-    }
-    Tls::load(files).map(Some).map_err(StartError::new)
 }
 
 #[cfg(test)]

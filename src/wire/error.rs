@@ -2,7 +2,8 @@
 //!
 //! The texts go to a log, so what a network sent appears in them escaped and cut short.
 
-use super::name::NameError;
+use super::name::{NameError, PeerName};
+use super::signing::Refusal;
 
 /// Why a value or a frame must not be written. Nothing of it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +104,14 @@ pub enum DecodeError {
         kind: &'static str,
         /// What it lacks.
         field: &'static str,
+    },
+    /// Its signature is absent, or not believed.
+    #[error("from {:?}: {why}", clip(.from.as_str()))]
+    Unverified {
+        /// Who it says it is from.
+        from: PeerName,
+        /// Why it is not believed.
+        why: Refusal,
     },
     /// A ticket whose outcome is none of the three.
     #[error("unknown ticket outcome {0:?}")]

@@ -1,6 +1,6 @@
 //! The wire, pure: what a message is ([`frame`]), how its values are encoded ([`msgpack`], [`json`]) and how they look to
-//! people and models, who have JSON alone ([`tagged`], [`instant`]), how names and topics look ([`name`], [`topic`]) and how
-//! a frame maps onto an MQTT 5 publish ([`mqtt`]).
+//! people and models, who have JSON alone ([`tagged`], [`instant`]), how names and topics look ([`name`], [`topic`]), how
+//! a frame maps onto an MQTT 5 publish ([`mqtt`]) and how it is signed there ([`signing`]).
 //!
 //! Nothing here reads a clock, performs I/O or draws randomness, and nothing here panics on what a network sends.
 
@@ -11,6 +11,7 @@ pub mod json;
 pub mod mqtt;
 pub mod msgpack;
 pub mod name;
+pub mod signing;
 pub mod tagged;
 pub mod topic;
 pub mod value;

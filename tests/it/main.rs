@@ -23,6 +23,7 @@ mod fakes;
 mod harness;
 mod later;
 mod link_mqtt;
+mod link_signing;
 mod mcp;
 mod node;
 #[cfg(all(feature = "demo", unix))]

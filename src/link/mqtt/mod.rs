@@ -21,13 +21,14 @@ mod connection;
 mod ledger;
 mod options;
 mod run;
+mod signing;
 mod socket;
 mod tap;
 mod tls;
 mod trouble;
+mod trust;
 mod url;
 
-use std::fmt;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -35,9 +36,13 @@ use tokio::sync::{mpsc, watch};
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::Topics;
 
+pub use signing::Signing;
 pub use tap::{Dropped, Tap, Tapped, Watcher};
 pub use tls::{Tls, TlsFiles};
+pub use trust::{Digest, Trust};
 pub use url::BrokerUrl;
+
+pub use crate::wire::signing::Secret;
 
 /// Joins the network behind a broker and stays joined until told to leave. Must be called inside a tokio runtime.
 pub fn start(config: Config, id: LinkId) -> Link {
@@ -56,8 +61,12 @@ pub struct Config {
     pub topics: Topics,
     /// The account at the broker.
     pub credentials: Option<Credentials>,
+    /// How frames are signed and believed. Absent: neither.
+    pub signing: Option<Signing>,
     /// Certificates for `mqtts`. Absent: the roots of the system and no client certificate.
     pub tls: Option<Tls>,
+    /// The name the broker's certificate has to be for, where that is not the host of its address.
+    pub server_name: Option<String>,
     /// Whether to take requests, that is to subscribe to `req/<me>`. A pure caller does not.
     pub requests: bool,
     /// Whether to be seen: presence and a will (W-032, W-034). Only a [`Tap`] stays unseen.
@@ -104,7 +113,9 @@ impl Config {
             broker,
             topics,
             credentials: None,
+            signing: None,
             tls: None,
+            server_name: None,
             requests: true,
             announce: true,
             keep_alive: Duration::from_mins(1),
@@ -129,27 +140,6 @@ pub struct Credentials {
     pub username: String,
     /// The password; some brokers want none.
     pub password: Option<Secret>,
-}
-
-/// A text that is never printed.
-#[derive(Clone)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a secret.
-    pub const fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Secret(…)")
-    }
 }
 
 /// What is wrong with the settings of a link. No text of a refused URL is in it: a password may stand there.

@@ -10,25 +10,34 @@ use tokio::time::sleep;
 
 use super::backoff::Backoff;
 use super::connection::{self, End, Seat};
+use super::signing::Guard;
 use super::trouble::down;
 use super::{Config, Tls, TlsFiles};
 use crate::link::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
 
 /// The task of a link.
 pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, events: mpsc::Sender<LinkEvent>) {
+    let guard = Guard::new(config.signing.as_ref());
+    let mut seat = Seat { config, commands, events, shape: None, guard };
+    keep(&mut seat).await;
+    seat.guard.sum_up();
+}
+
+/// Keeps the link up until it has left.
+async fn keep(seat: &mut Seat) {
+    let config = &seat.config;
     // Random, so that two processes of one configuration do not retry in step.
     let seed = RandomState::new().build_hasher().finish();
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.broker.is_tls());
-    let mut seat = Seat { config, commands, events, shape: None };
     let mut told = None;
     loop {
         let mut gate = seat.config.gate.clone();
-        if let Err(end) = wait(&mut seat, opens(&mut gate)).await {
-            return over(&seat, &end).await;
+        if let Err(end) = wait(seat, opens(&mut gate)).await {
+            return over(seat, &end).await;
         }
         let end = match certificates(&seat.config, &mut tls).await {
-            Ok(()) => connection::serve(&mut seat, tls.as_ref()).await,
+            Ok(()) => connection::serve(seat, tls.as_ref()).await,
             Err(reason) => End::Broken { reason, up_for: None },
         };
         let step = match end {
@@ -38,16 +47,16 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
                     told = None;
                 }
                 let displaced = seat.config.yields && reason.kind == DownKind::Displaced;
-                match report(&seat, reason, &mut told).await {
+                match report(seat, reason, &mut told).await {
                     Ok(()) if displaced => Err(End::Left),
-                    Ok(()) => wait(&mut seat, sleep(pause)).await,
+                    Ok(()) => wait(seat, sleep(pause)).await,
                     end => end,
                 }
             }
             end => Err(end),
         };
         if let Err(end) = step {
-            return over(&seat, &end).await;
+            return over(seat, &end).await;
         }
     }
 }

@@ -1,4 +1,5 @@
-//! TLS for a broker: the roots of the system, further roots, a client certificate. The provider is ring.
+//! TLS for a broker: the roots of the system, further roots, a client certificate; [`Trust`] says what they are needed for.
+//! The provider is ring.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::ConfigError;
+use super::{ConfigError, Trust};
 
 /// Which certificates to use. All files are PEM.
 #[derive(Clone, Debug, Default)]
@@ -30,21 +31,23 @@ impl Tls {
     /// # Errors
     /// A file that cannot be read or used, or no root at all.
     pub fn load(files: &TlsFiles) -> Result<Self, ConfigError> {
-        let mut roots = RootCertStore::empty();
-        // What a system store holds beyond that (old, odd) is not ours to judge: one bad entry must not end the rest.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if let Some(path) = &files.ca {
-            for certificate in certificates(path)? {
-                roots.add(certificate).map_err(|error| unusable(path, "CA certificate", &error))?;
-            }
-        }
-        if roots.is_empty() {
-            return Err(ConfigError::NoRoots);
-        }
-        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        Self::load_trusting(files, Trust::Authorities)
+    }
+
+    /// The same, trusting otherwise.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn load_trusting(files: &TlsFiles, trust: Trust) -> Result<Self, ConfigError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        // Whoever names an authority beside the certificate wants both.
+        let roots = if trust.needs_roots() || files.ca.is_some() { Some(roots(files)?) } else { None };
+        let verifier = trust.verifier(roots, &provider)?;
+        let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| ConfigError::Tls(error.to_string()))?
-            .with_root_certificates(roots);
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
         let config = match &files.identity {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => builder
@@ -53,6 +56,18 @@ impl Tls {
         };
         Ok(Self(Arc::new(config)))
     }
+}
+
+fn roots(files: &TlsFiles) -> Result<RootCertStore, ConfigError> {
+    let mut roots = RootCertStore::empty();
+    // What a system store holds beyond that (old, odd) is not ours to judge: one bad entry must not end the rest.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = &files.ca {
+        for certificate in certificates(path)? {
+            roots.add(certificate).map_err(|error| unusable(path, "CA certificate", &error))?;
+        }
+    }
+    if roots.is_empty() { Err(ConfigError::NoRoots) } else { Ok(roots) }
 }
 
 impl fmt::Debug for Tls {

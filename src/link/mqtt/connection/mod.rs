@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::ledger::Ledger;
+use super::signing::Guard;
 use super::trouble::{self, Stage, down};
 use super::{Config, Tls, options, socket};
 use crate::link::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
@@ -32,6 +33,8 @@ pub(super) struct Seat {
     pub(super) events: mpsc::Sender<LinkEvent>,
     /// The shape last announced.
     pub(super) shape: Option<String>,
+    /// Our signature, and what has been seen of others': what was seen on one connection is a replay on the next.
+    pub(super) guard: Guard,
 }
 
 impl Seat {
@@ -189,12 +192,9 @@ impl<'a> Connection<'a> {
         let event = if publish.topic.starts_with(presence) {
             wire::mqtt::presence(&publish.topic, &publish.payload, &publish.user_properties, topics).map(Into::into)
         } else {
-            Some(match wire::mqtt::decode(publish, topics) {
-                Ok(frame) => LinkEvent::Frame(Box::new(frame)),
-                Err(error) => LinkEvent::Refused(error.to_string()),
-            })
+            Some(self.seat.guard.read(publish, topics))
         };
-        let was_frame = matches!(event, Some(LinkEvent::Frame(_) | LinkEvent::Refused(_)));
+        let was_frame = matches!(event, Some(LinkEvent::Frame(_) | LinkEvent::Verified(_) | LinkEvent::Refused(_)));
         if let Some(event) = event {
             self.seat.tell(event).await?;
         }
