@@ -9,7 +9,7 @@
 //!
 //! | layer | what it is |
 //! | --- | --- |
-//! | [`wire`] | pure: frames, values (MessagePack, JSON), names, topics |
+//! | [`wire`] | pure: frames, values (MessagePack, JSON), names, topics, signatures |
 //! | [`contract`] | pure: type language, validation, descriptions, shape hash, context, compatibility |
 //! | [`link`] | tokio I/O, one task per transport, no RPC knowledge |
 //! | [`node`] | our peer: pure state machines, one driver, a clonable handle, serving |

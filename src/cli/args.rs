@@ -13,6 +13,7 @@ use super::{
     describe::DescribeArgs,
     diff::DiffArgs,
     ending::USAGE,
+    keys::KeygenArgs,
     network::NetworkArgs,
     peers::PeersArgs,
     shell::{CompletionsArgs, ManArgs},
@@ -47,6 +48,8 @@ pub(super) enum Command {
     Check(Box<CheckArgs>),
     /// Compares two sides, each a peer or the file of a contract.
     Diff(Box<DiffArgs>),
+    /// Makes a key to sign frames with, in a new file that only its owner can read.
+    Keygen(KeygenArgs),
     /// Starts a broker and a bakery on this machine, tours them through a real MCP client, and stays up to be attached to.
     #[cfg(feature = "demo")]
     Demo(DemoArgs),
@@ -77,7 +80,7 @@ pub(super) struct McpArgs {
     pub(super) network: NetworkArgs,
     /// Serves a bakery on an embedded broker instead of a plant.
     #[cfg(feature = "demo")]
-    #[arg(long, conflicts_with_all = ["broker", "hub"])]
+    #[arg(long, conflicts_with_all = ["broker", "hub", "sign"])]
     pub(super) demo: bool,
     /// Only looks: tools that change something are not shown, and only what a peer declares to be an observation is sent.
     /// PLANTBRIDGE_READ_ONLY=1 says the same.

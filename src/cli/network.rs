@@ -5,15 +5,21 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 use clap::Args;
 use uuid::Uuid;
 
-use super::{StartError, environment::Environment, secrets::Secrets, token};
+use super::{
+    StartError,
+    environment::Environment,
+    secrets::Secrets,
+    security::{self, SecurityArgs},
+    token,
+};
 use crate::{
     fake::{Stage, names},
     link::{
         LinkId,
         hub::{self, HubUrl},
         loopback,
-        mqtt::{self, BrokerUrl},
-        tls::{Tls, TlsFiles},
+        mqtt::{self, BrokerUrl, Signing},
+        tls::TlsFiles,
     },
     node::{Identity, Node, Running, Serving},
     plant::{Plant, Settings},
@@ -55,6 +61,8 @@ pub(super) struct NetworkArgs {
     /// Whether no flag named a place, and the environment did.
     #[arg(skip)]
     by_environment: bool,
+    #[command(flatten)]
+    security: SecurityArgs,
 }
 
 impl NetworkArgs {
@@ -63,8 +71,9 @@ impl NetworkArgs {
     pub(super) fn of_broker(url: &str) -> Self {
         let (hub, auth, name, prefix) = (None, None, None, "msgrpc/v2".into());
         let (ca, client_cert, client_key, by_environment) = (None, None, None, false);
+        let security = SecurityArgs::default();
         let (broker, timeout) = (Some(url.into()), 10_000);
-        Self { broker, hub, auth, name, prefix, timeout, ca, client_cert, client_key, by_environment }
+        Self { broker, hub, auth, name, prefix, timeout, ca, client_cert, client_key, by_environment, security }
     }
 
     /// With the places that the environment names, if no flag names any. True if there is one at all.
@@ -87,6 +96,8 @@ pub(super) struct Network {
     settings: Settings,
     places: String,
     prefix: Prefix,
+    /// Whether any certificate is taken.
+    insecure: bool,
     contracts: Option<PathBuf>,
 }
 
@@ -110,23 +121,25 @@ impl Network {
             return Err(StartError("--contracts: a directory is needed, and it is a file".into()));
         }
         let made_up = || names::name(behaviour.role, Uuid::new_v4().as_u128());
-        let name = args.name.unwrap_or_else(made_up);
-        let name = PeerName::configured(&name).map_err(|error| StartError(format!("--name {name:?}: {error}")))?;
+        let keys = args.security.key_file()?;
+        let name = security::name_of(args.name.as_deref(), keys.as_ref(), made_up)?;
         let named = if args.by_environment { ["PLANTBRIDGE_BROKER", "PLANTBRIDGE_HUB"] } else { ["--broker", "--hub"] };
         let prefix = Prefix::new(&args.prefix).map_err(|error| StartError(format!("--prefix: {error}")))?;
         let mut broker = args.broker.map(|url| broker_at(named[0], &url, &prefix, &name)).transpose()?;
         let mut hub = args.hub.map(|url| hub_at(named[1], &url, &name)).transpose()?;
-        let is_tls = broker.as_ref().is_some_and(|link| link.broker.is_tls())
-            || hub.as_ref().is_some_and(|link| link.hub.is_tls());
         let files = TlsFiles { ca: args.ca, identity: args.client_cert.zip(args.client_key) };
-        let tls = tls(&files, is_tls)?;
+        let insecure = args.security.is_insecure();
+        args.security.secure(&files, broker.as_mut(), hub.as_mut())?;
         if let Some(link) = &mut broker {
-            link.tls.clone_from(&tls);
             link.credentials = behaviour.secrets.mqtt;
+        }
+        match (&mut broker, keys) {
+            (Some(link), keys) => link.signing = keys.map(Signing::from),
+            (None, Some(_)) => return Err(StartError("--sign signs frames on a broker, and there is none".into())),
+            (None, None) => {}
         }
         match (&mut hub, args.auth) {
             (Some(link), file) => {
-                link.tls = tls;
                 link.token = file.as_deref().map(token::of_file).transpose()?.or(behaviour.secrets.token);
             }
             (None, Some(_)) => {
@@ -142,7 +155,7 @@ impl Network {
             link_names: names.into_iter().flatten().map(str::to_owned).collect(),
         };
         let places = at.into_iter().flatten().collect::<Vec<_>>().join(" and ");
-        Ok(Self { name, broker, hub, settings, places, prefix, contracts: behaviour.contracts })
+        Ok(Self { name, broker, hub, settings, places, prefix, insecure, contracts: behaviour.contracts })
     }
 
     /// Where it is, as messages say it.
@@ -162,6 +175,13 @@ impl Network {
 
     /// Joins in the background: the links keep trying for as long as the process runs.
     pub(super) fn join(self) -> (Plant, Node, Running) {
+        let signing = self.broker.as_ref().and_then(|link| link.signing.as_ref());
+        security::tell(signing, self.insecure);
+        if signing.is_some() && self.hub.is_some() {
+            tracing::warn!(
+                "frames over the hub are not signed, and are taken as they come: --sign holds on the broker only"
+            );
+        }
         let serving = Serving { introspection: true, ..Serving::default() };
         let (inside, board) = loopback::board(self.name.clone());
         // Fakes join the broker, each by itself; on a hub alone there are none.
@@ -196,25 +216,12 @@ fn hub_at(named: &str, url: &str, name: &PeerName) -> Result<hub::Config, StartE
     Ok(hub::Config::new(url, name.clone()))
 }
 
-/// The TLS settings, if files were named. Files for a connection without TLS would protect nothing, so they are refused.
-fn tls(files: &TlsFiles, is_tls: bool) -> Result<Option<Tls>, StartError> {
-    if files.ca.is_none() && files.identity.is_none() {
-        return Ok(None);
-    }
-    if !is_tls {
-        return Err(StartError(
-            "--ca, --client-cert and --client-key need TLS: a broker at mqtts:// or a hub at https://".into(),
-        ));
-    }
-    Tls::load(files).map(Some).map_err(StartError::new)
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::link::secret::Secret;
+    use crate::wire::signing::Secret;
 
     #[derive(Parser)]
     struct Typed {

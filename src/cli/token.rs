@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value as Json;
 
 use super::StartError;
-use crate::link::secret::Secret;
+use crate::wire::signing::Secret;
 
 /// Where the environment holds it: ours first.
 const VARIABLES: [&str; 2] = ["PLANTBRIDGE_TOKEN", "SOURCE_RPC_TOKEN"];

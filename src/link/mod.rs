@@ -18,9 +18,9 @@ pub mod hub;
 pub mod loopback;
 pub mod mqtt;
 mod seat;
-pub mod secret;
 mod socket;
 pub mod tls;
+pub mod trust;
 
 use std::sync::{
     Arc,
@@ -102,8 +102,10 @@ pub enum LinkEvent {
     Up,
     /// The connection is lost; the link is trying again by itself. What was accepted and not answered is in doubt.
     Down(DownReason),
-    /// A frame arrived, addressed to us.
+    /// A frame arrived, addressed to us. Who sent it is what it claims.
     Frame(Box<Frame>),
+    /// A frame arrived, addressed to us, and its source was verified.
+    Verified(Box<Frame>),
     /// A peer is there, with the shape of its surface if it announces one.
     Online {
         /// Which.
@@ -127,6 +129,15 @@ pub enum LinkEvent {
     Refused(String),
     /// The link has left the network and ends.
     Closed,
+}
+
+/// How sure it is who sent a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It says so, and nothing vouches for it but what the broker lets through.
+    Claimed,
+    /// It carries the signature of the key that is listed for its source.
+    Verified,
 }
 
 /// Why a link is down.

@@ -12,12 +12,14 @@ use super::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
 
 /// What outlives a connection of a transport with these settings.
 #[derive(Debug)]
-pub(super) struct Seat<C> {
+pub(super) struct Seat<C, G = ()> {
     pub(super) config: C,
     pub(super) commands: mpsc::Receiver<Outbound>,
     pub(super) events: mpsc::Sender<LinkEvent>,
     /// The shape last announced.
     pub(super) shape: Option<String>,
+    /// What a transport keeps from one connection to the next.
+    pub(super) guard: G,
     /// Why the link was last said to be down.
     told: Option<DownReason>,
 }
@@ -38,9 +40,14 @@ pub(super) enum End {
     },
 }
 
-impl<C> Seat<C> {
-    pub(super) fn new(config: C, commands: mpsc::Receiver<Outbound>, events: mpsc::Sender<LinkEvent>) -> Self {
-        Self { config, commands, events, shape: None, told: None }
+impl<C, G> Seat<C, G> {
+    pub(super) fn new(
+        config: C,
+        guard: G,
+        commands: mpsc::Receiver<Outbound>,
+        events: mpsc::Sender<LinkEvent>,
+    ) -> Self {
+        Self { config, commands, events, shape: None, guard, told: None }
     }
 
     /// Reports something, waiting for room.

@@ -1,4 +1,5 @@
-//! TLS for a broker or a hub: the roots of the system, further roots, a client certificate. The provider is ring.
+//! TLS for a broker or a hub: the roots of the system, further roots, a client certificate; [`Trust`] says what they are needed
+//! for. The provider is ring.
 
 use std::error::Error;
 use std::fmt;
@@ -12,6 +13,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::rustls;
 
 use super::seat::down;
+use super::trust::{Trust, sentence};
 use super::{DownKind, DownReason};
 
 /// Which certificates to use. All files are PEM.
@@ -62,21 +64,23 @@ impl Tls {
     /// # Errors
     /// A file that cannot be read or used, or no root at all.
     pub fn load(files: &TlsFiles) -> Result<Self, TlsError> {
-        let mut roots = RootCertStore::empty();
-        // What a system store holds beyond that (old, odd) is not ours to judge: one bad entry must not end the rest.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if let Some(path) = &files.ca {
-            for certificate in certificates(path)? {
-                roots.add(certificate).map_err(|error| unusable(path, "CA certificate", &error))?;
-            }
-        }
-        if roots.is_empty() {
-            return Err(TlsError::NoRoots);
-        }
-        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        Self::load_trusting(files, Trust::Authorities)
+    }
+
+    /// The same, trusting otherwise.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn load_trusting(files: &TlsFiles, trust: Trust) -> Result<Self, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        // Whoever names an authority beside the certificate wants both.
+        let roots = if trust.needs_roots() || files.ca.is_some() { Some(roots(files)?) } else { None };
+        let verifier = trust.verifier(roots, &provider)?;
+        let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::Setup(error.to_string()))?
-            .with_root_certificates(roots);
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
         let config = match &files.identity {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => builder
@@ -96,6 +100,18 @@ impl Tls {
     }
 }
 
+fn roots(files: &TlsFiles) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    // What a system store holds beyond that (old, odd) is not ours to judge: one bad entry must not end the rest.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = &files.ca {
+        for certificate in certificates(path)? {
+            roots.add(certificate).map_err(|error| unusable(path, "CA certificate", &error))?;
+        }
+    }
+    if roots.is_empty() { Err(TlsError::NoRoots) } else { Ok(roots) }
+}
+
 impl fmt::Debug for Tls {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Tls(…)")
@@ -107,7 +123,7 @@ pub(super) fn tls_cause(error: &(dyn Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<rustls::Error>() {
-            return Some(error.to_string());
+            return Some(sentence(error));
         }
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         next = match inner {

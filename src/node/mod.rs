@@ -56,6 +56,7 @@ pub use self::{
     ticket::{Ended, Progress, TicketHandle, TicketLog},
     traffic::{Traffic, TrafficNews},
 };
+pub use crate::link::Origin;
 use crate::{
     contract::context::{Change, TopologyFault},
     link::{DownKind, Link, LinkId, mqtt::Tap},

@@ -2,7 +2,8 @@
 //!
 //! The texts go to a log, so what a network sent appears in them escaped and cut short.
 
-use super::name::NameError;
+use super::name::{NameError, PeerName};
+use super::signing::Refusal;
 
 /// Why a value or a frame must not be written. Nothing of it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -128,6 +129,14 @@ pub enum DecodeError {
     /// A batch with a member that cannot be read; then none of it is (W-105).
     #[error("member {0} of the batch: {1}")]
     BatchMember(usize, Box<DecodeError>),
+    /// Its signature is absent, or not believed.
+    #[error("from {:?}: {why}", clip(.from.as_str()))]
+    Unverified {
+        /// Who it says it is from.
+        from: PeerName,
+        /// Why it is not believed.
+        why: Refusal,
+    },
     /// A ticket whose outcome is none of the three.
     #[error("unknown ticket outcome {0:?}")]
     Outcome(String),

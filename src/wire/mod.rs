@@ -1,7 +1,7 @@
 //! The wire, pure: what a message is ([`frame`]), how its values are encoded ([`msgpack`], [`json`]) and how they look to
-//! people and models, who have JSON alone ([`tagged`], [`instant`]), how names and topics look ([`name`], [`topic`]) and how
-//! a frame maps onto an MQTT 5 publish ([`mqtt`]) or is written flat for a hub ([`flat`]), and how a hub packs what it
-//! carries ([`socketio`]).
+//! people and models, who have JSON alone ([`tagged`], [`instant`]), how names and topics look ([`name`], [`topic`]), how
+//! a frame maps onto an MQTT 5 publish ([`mqtt`]) and is signed there ([`signing`]) or is written flat for a hub ([`flat`]), and
+//! how a hub packs what it carries ([`socketio`]).
 //!
 //! Nothing here reads a clock, performs I/O or draws randomness, and nothing here panics on what a network sends.
 
@@ -14,6 +14,7 @@ pub mod json;
 pub mod mqtt;
 pub mod msgpack;
 pub mod name;
+pub mod signing;
 pub mod socketio;
 pub mod tagged;
 pub mod topic;

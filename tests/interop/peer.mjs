@@ -2,7 +2,7 @@
 // ($snapshot, two setters), introspection. It prints {"ran": …} for every command it really executes, so that a test
 // can tell what happened in the plant from what was said about it.
 //
-// Options: --url --name [--prefix] [--username --password]; over a hub (http://) [--token]
+// Options: --url --name [--prefix] [--username --password] [--sign KEYFILE]; over a hub (http://) [--token]
 //   --json              answers and emits JSON, whatever it was asked in
 //   --no-introspection  a minimal device: no msgrpc namespace, no shape
 //   misbehaviour, on `scale` alone, introspection stays honest:

@@ -7,13 +7,13 @@ use plantbridge::{
     link::{
         Claim, DownKind, Link, LinkEvent, LinkId, Outbound, Rejection,
         hub::{HubUrl, start},
-        secret::Secret,
         tls::{Tls, TlsFiles},
     },
     node::{Call, Certainty, Heard, Identity, Node, Serving, Stream},
     wire::{
         Frame, ReplyRoute, Request, Value,
         frame::{Answer, Message, Reply},
+        signing::Secret,
     },
 };
 use serde_json::{Value as Json, json};

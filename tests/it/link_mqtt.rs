@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::scripted::{Broker, CONNACK, Cursor, PATIENCE, Packet, Wire, plain, publish};
 
-fn name(text: &str) -> PeerName {
+pub(crate) fn name(text: &str) -> PeerName {
     PeerName::mqtt(text).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn linked(broker: &Broker) -> Link {
     start(config(broker, "hmi"), LinkId(0))
 }
 
-async fn event(link: &mut Link) -> LinkEvent {
+pub(crate) async fn event(link: &mut Link) -> LinkEvent {
     timeout(PATIENCE, link.events.recv()).await.expect("the link says nothing").expect("the link ended")
 }
 
@@ -41,7 +41,7 @@ async fn ended(link: &mut Link) {
     assert!(timeout(PATIENCE, link.events.recv()).await.expect("the link goes on").is_none());
 }
 
-async fn up(link: &mut Link) {
+pub(crate) async fn up(link: &mut Link) {
     let event = event(link).await;
     assert!(matches!(event, LinkEvent::Up), "{event:?}");
 }
@@ -84,7 +84,7 @@ pub(crate) fn request(source: &str, target: &str, method: &str) -> Frame {
     }
 }
 
-async fn send(link: &Link, id: u64, frame: Frame) {
+pub(crate) async fn send(link: &Link, id: u64, frame: Frame) {
     link.outbound.send(Outbound::Frame { id, frame: Box::new(frame), claim: None }).await.unwrap();
 }
 
@@ -666,8 +666,17 @@ async fn an_older_broker_is_named_as_such() {
         broker.accept().await.greet(answer).await;
         let detail = down(&mut link, DownKind::Protocol).await;
         assert!(detail.contains("MQTT 5"), "{answer:?}: {detail}");
-        // And it goes on trying.
-        broker.accept().await;
+        // One that understood the question is told apart from what is no broker at all.
+        assert_eq!(
+            detail.contains("answers as one of MQTT 3.1.1"),
+            answer.first() == Some(&0x20),
+            "{answer:?}: {detail}"
+        );
+        // And it goes on trying, without a word more.
+        for _ in 0..3 {
+            broker.accept().await.greet(answer).await;
+        }
+        assert!(link.events.try_recv().is_err(), "{answer:?} is told again");
     }
 }
 

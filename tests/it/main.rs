@@ -9,6 +9,7 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+#[expect(dead_code, reason = "the interop tests use all of it")]
 #[path = "../interop/support/authority.rs"]
 mod authority;
 #[cfg(feature = "demo")]
@@ -27,6 +28,7 @@ mod hub;
 mod later;
 mod link_hub;
 mod link_mqtt;
+mod link_signing;
 mod mcp;
 mod node;
 mod over;

@@ -24,10 +24,10 @@ use tokio::sync::mpsc;
 
 pub use url::{HubUrl, HubUrlError};
 
-use super::secret::Secret;
 use super::tls::Tls;
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::PeerName;
+use crate::wire::signing::Secret;
 
 /// Joins the network behind a hub and stays joined until told to leave. Must be called inside a tokio runtime.
 pub fn start(config: Config, id: LinkId) -> Link {

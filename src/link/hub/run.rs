@@ -18,7 +18,7 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
     let seed = RandomState::new().build_hasher().finish();
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.hub.is_tls());
-    let mut seat = Seat::new(config, commands, events);
+    let mut seat = Seat::new(config, (), commands, events);
     loop {
         let step = match serve(&mut seat, &mut tls).await {
             End::Broken { reason, up_for } => {

@@ -20,6 +20,7 @@ mod connection;
 mod ledger;
 mod options;
 mod run;
+mod signing;
 mod tap;
 mod trouble;
 mod url;
@@ -32,10 +33,13 @@ use super::authority::Fault;
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::Topics;
 
-pub use super::secret::Secret;
 pub use super::tls::{Tls, TlsFiles};
+pub use super::trust::{Digest, Trust};
+pub use signing::Signing;
 pub use tap::{Dropped, Tap, Tapped, Watcher};
 pub use url::BrokerUrl;
+
+pub use crate::wire::signing::Secret;
 
 /// Joins the network behind a broker and stays joined until told to leave. Must be called inside a tokio runtime.
 pub fn start(config: Config, id: LinkId) -> Link {
@@ -54,8 +58,12 @@ pub struct Config {
     pub topics: Topics,
     /// The account at the broker.
     pub credentials: Option<Credentials>,
+    /// How frames are signed and believed. Absent: neither.
+    pub signing: Option<Signing>,
     /// Certificates for `mqtts`. Absent: the roots of the system and no client certificate.
     pub tls: Option<Tls>,
+    /// The name the broker's certificate has to be for, where that is not the host of its address.
+    pub server_name: Option<String>,
     /// Whether to take requests, that is to subscribe to `req/<me>`. A pure caller does not.
     pub requests: bool,
     /// Whether to be seen: presence and a will (W-032, W-034). Only a [`Tap`] stays unseen.
@@ -102,7 +110,9 @@ impl Config {
             broker,
             topics,
             credentials: None,
+            signing: None,
             tls: None,
+            server_name: None,
             requests: true,
             announce: true,
             keep_alive: Duration::from_mins(1),

@@ -15,7 +15,9 @@ pub(super) fn options(
     parted: mpsc::Sender<TcpStream>,
 ) -> MqttOptions {
     let (host, port) = (config.broker.host().to_owned(), config.broker.port());
-    let mut options = MqttOptions::new(client_id, Broker::tcp(&*host, port));
+    // The library only names its broker towards TLS; where to connect is said to the socket below.
+    let named = config.server_name.as_deref().unwrap_or(&host);
+    let mut options = MqttOptions::new(client_id, Broker::tcp(named, port));
     options.set_transport(
         tls.map_or(Transport::Tcp, |tls| Transport::tls_with_config(TlsConfiguration::Rustls(tls.0.clone()))),
     );

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 use tokio::sync::{mpsc, watch};
 
 use super::connection;
+use super::signing::Guard;
 use super::{Config, Tls};
 use crate::link::backoff::Backoff;
 use crate::link::seat::{End, Seat};
@@ -13,18 +14,26 @@ use crate::link::{DownKind, DownReason, LinkEvent, Outbound};
 
 /// The task of a link.
 pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, events: mpsc::Sender<LinkEvent>) {
+    let guard = Guard::new(config.signing.as_ref());
+    let mut seat = Seat::new(config, guard, commands, events);
+    keep(&mut seat).await;
+    seat.guard.sum_up();
+}
+
+/// Keeps the link up until it has left.
+async fn keep(seat: &mut Seat<Config, Guard>) {
+    let config = &seat.config;
     // Random, so that two processes of one configuration do not retry in step.
     let seed = RandomState::new().build_hasher().finish();
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.broker.is_tls());
-    let mut seat = Seat::new(config, commands, events);
     loop {
         let mut gate = seat.config.gate.clone();
         if let Err(end) = seat.meanwhile(opens(&mut gate)).await {
             return seat.over(&end).await;
         }
         let end = match certificates(&seat.config, &mut tls).await {
-            Ok(()) => connection::serve(&mut seat, tls.as_ref()).await,
+            Ok(()) => connection::serve(seat, tls.as_ref()).await,
             Err(reason) => End::Broken { reason, up_for: None },
         };
         let step = match end {

@@ -7,6 +7,7 @@ use rumqttc::mqttbytes::Error as PacketError;
 use rumqttc::{ConnectReturnCode, ConnectionError, DisconnectReasonCode, StateError};
 
 use crate::link::seat::down;
+use crate::link::socket::OlderBroker;
 use crate::link::tls::tls_cause;
 use crate::link::{DownKind, DownReason};
 
@@ -65,6 +66,9 @@ fn state(error: &StateError, stage: Stage) -> DownReason {
 
 fn io_trouble(error: &io::Error, stage: Stage) -> DownReason {
     match stage {
+        _ if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<OlderBroker>) => {
+            down(DownKind::Protocol, OLDER)
+        }
         Stage::Connecting if error.kind() == io::ErrorKind::Other => down(DownKind::Protocol, NO_MQTT5),
         Stage::Connecting => down(DownKind::Unreachable, error.to_string()),
         Stage::Connected => down(DownKind::Lost, error.to_string()),
@@ -82,7 +86,7 @@ fn refused(code: ConnectReturnCode) -> DownReason {
         Code::Banned | Code::BadAuthenticationMethod | Code::ClientIdentifierNotValid | Code::BadClientId => {
             down(DownKind::Unauthorized, format!("the broker refused us: {code:?}"))
         }
-        Code::UnsupportedProtocolVersion | Code::RefusedProtocolVersion => down(DownKind::Protocol, NO_MQTT5),
+        Code::UnsupportedProtocolVersion | Code::RefusedProtocolVersion => down(DownKind::Protocol, OLDER),
         Code::ServiceUnavailable
         | Code::ServerUnavailable
         | Code::ServerBusy
@@ -106,6 +110,10 @@ fn disconnected(code: DisconnectReasonCode, text: Option<&str>) -> DownReason {
         other => down(DownKind::Lost, format!("the broker ended the connection, {other:?}{text}")),
     }
 }
+
+/// What a broker says that understood the question: it is one, of an older protocol.
+const OLDER: &str =
+    "the broker does not speak MQTT 5: it answers as one of MQTT 3.1.1 or older, or MQTT 5 is turned off there";
 
 const NO_MQTT5: &str =
     "no MQTT 5 broker answers there: an MQTT 3.1.1 broker, a TLS port, or no broker at all (MQTT 5 is needed)";

@@ -51,7 +51,7 @@ use tickets::Tickets;
 
 use super::error::{CallError, Doubt, NotSent};
 use crate::{
-    link::{Claim, DownReason, LinkEvent, LinkId, Rejection},
+    link::{Claim, DownReason, LinkEvent, LinkId, Origin, Rejection},
     wire::{Correlation, Frame, PeerName, Value},
 };
 
@@ -260,7 +260,8 @@ impl NodeState {
         match event {
             LinkEvent::Up => self.link_up(link),
             LinkEvent::Down(reason) => self.link_down(link, reason, now),
-            LinkEvent::Frame(frame) => self.frame(link, *frame, now),
+            LinkEvent::Frame(frame) => self.frame(link, *frame, Origin::Claimed, now),
+            LinkEvent::Verified(frame) => self.frame(link, *frame, Origin::Verified, now),
             LinkEvent::Online { peer, shape } => self.peer_online(link, &peer, shape, now),
             LinkEvent::Offline(peer) => self.peer_offline(link, &peer, now),
             LinkEvent::Settled => self.settled(link, now),

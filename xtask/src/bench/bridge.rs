@@ -74,13 +74,6 @@ impl Bridge {
         Ok((bridge, Start { first_answer }))
     }
 
-    /// Ends the session as a client does, and waits for the process.
-    pub(super) fn end(mut self) -> Result<(), String> {
-        self.to = None;
-        let status = self.process.wait().map_err(|error| format!("the bridge: {error}"))?;
-        if status.success() { Ok(()) } else { Err(format!("the bridge ended with {status}")) }
-    }
-
     /// How long ago it was started.
     pub(super) fn age(&self) -> Duration {
         self.began.elapsed()

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::ledger::Ledger;
+use super::signing::Guard;
 use super::trouble::{self, Stage};
 use super::{Config, Tls, options};
 use crate::link::seat::{End, Seat, down};
@@ -26,7 +27,7 @@ use crate::link::{DownKind, DownReason, LinkEvent, Rejection, socket};
 use crate::wire;
 
 /// Connects, joins and serves until the end.
-pub(super) async fn serve(seat: &mut Seat<Config>, tls: Option<&Tls>) -> End {
+pub(super) async fn serve(seat: &mut Seat<Config, Guard>, tls: Option<&Tls>) -> End {
     let (parted, mut back) = mpsc::channel(1);
     let client_id = format!("msgrpc-{}", seat.config.topics.me());
     let options = options::options(&seat.config, &client_id, tls, parted);
@@ -43,7 +44,7 @@ pub(super) async fn serve(seat: &mut Seat<Config>, tls: Option<&Tls>) -> End {
 
 /// One connection.
 struct Connection<'a> {
-    seat: &'a mut Seat<Config>,
+    seat: &'a mut Seat<Config, Guard>,
     client: AsyncClient,
     phase: Phase,
     ledger: Ledger,
@@ -70,7 +71,7 @@ enum Phase {
 }
 
 impl<'a> Connection<'a> {
-    fn new(seat: &'a mut Seat<Config>, client: AsyncClient) -> Self {
+    fn new(seat: &'a mut Seat<Config, Guard>, client: AsyncClient) -> Self {
         let (limit, window) = (seat.config.max_packet as usize, seat.config.window);
         Self {
             seat,
@@ -157,12 +158,9 @@ impl<'a> Connection<'a> {
         let event = if publish.topic.starts_with(presence) {
             wire::mqtt::presence(&publish.topic, &publish.payload, &publish.user_properties, topics).map(Into::into)
         } else {
-            Some(match wire::mqtt::decode(publish, topics) {
-                Ok(frame) => LinkEvent::Frame(Box::new(frame)),
-                Err(error) => LinkEvent::Refused(error.to_string()),
-            })
+            Some(self.seat.guard.read(publish, topics))
         };
-        let was_frame = matches!(event, Some(LinkEvent::Frame(_) | LinkEvent::Refused(_)));
+        let was_frame = matches!(event, Some(LinkEvent::Frame(_) | LinkEvent::Verified(_) | LinkEvent::Refused(_)));
         if let Some(event) = event {
             self.seat.tell(event).await?;
         }

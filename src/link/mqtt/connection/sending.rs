@@ -47,8 +47,9 @@ impl Connection<'_> {
         if !matches!(self.phase, Phase::Up { .. }) {
             return Err(Rejection::Down);
         }
-        let publish = wire::mqtt::encode(frame, &self.seat.config.topics)
+        let mut publish = wire::mqtt::encode(frame, &self.seat.config.topics)
             .map_err(|error| Rejection::Unsendable(error.to_string()))?;
+        self.seat.guard.sign(&mut publish)?;
         let bytes = wire::mqtt::packet_size(&publish);
         if bytes > self.limit {
             return Err(Rejection::TooLarge { bytes, limit: self.limit });

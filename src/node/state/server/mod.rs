@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     contract::{ServedNamespace, Types, context::Topology},
-    link::LinkId,
+    link::{LinkId, Origin},
     wire::{Correlation, Frame, Map, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value, frame::Answer},
 };
 use context::Watched;
@@ -75,6 +75,8 @@ pub struct Incoming {
     pub run: RunId,
     /// Who calls.
     pub caller: PeerName,
+    /// Whether that is sure. Whoever lets a caller do more than others must look.
+    pub origin: Origin,
     /// The namespace.
     pub namespace: String,
     /// The method.
@@ -151,6 +153,7 @@ struct Served {
 #[derive(Debug)]
 struct Accepted {
     link: LinkId,
+    origin: Origin,
     source: PeerName,
     request: Request,
     arrived: Now,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     contract::{Event, ServedNamespace, Surface, testing::surfaces},
-    link::{LinkEvent, Rejection},
+    link::{LinkEvent, Origin, Rejection},
     node::state::{Exposed, Failure, MAILBOX, Note},
     wire::{Correlation, Frame, Message, Value, frame::Answer},
 };
@@ -57,6 +57,21 @@ fn repeats(bench: &mut Bench, correlation: &Correlation) {
     let mut request = request("", "bell", "pull", vec![]);
     request.correlation = correlation.clone();
     bench.says("caller", Message::Request(request));
+}
+
+/// Whether a caller was verified comes with the call it made, and with no other (wire.md 8.4).
+#[test]
+fn w094_a_call_tells_whether_its_caller_was_verified() {
+    let mut bench = bells();
+    let mut say = |correlation: &str, event: fn(Box<Frame>) -> LinkEvent| {
+        let message = Message::Request(request(correlation, "bell", "pull", vec![]));
+        let frame = Frame { source: peer("hmi"), target: peer("tower"), message };
+        bench.link(A, event(Box::new(frame)));
+        bench.runs().remove(0).origin
+    };
+    assert_eq!(say("1", LinkEvent::Verified), Origin::Verified);
+    assert_eq!(say("2", LinkEvent::Frame), Origin::Claimed);
+    assert_eq!(say("3", LinkEvent::Verified), Origin::Verified);
 }
 
 /// W-068, S-071, S-062: a peer that left hears nothing; the others go on.
