@@ -114,6 +114,9 @@ impl Plant {
         if needs_control {
             self.not_on_anothers_control(principal, &target)?;
         }
+        if let Some(key) = &key {
+            self.shared.keys.take(key, &target, &args)?;
+        }
         let made = || Uuid::new_v4().hyphenated().to_string();
         let idempotency_key = key.or_else(|| (semantics == Some(Semantics::NonRepeatableCommand)).then(made));
         let call = Call {

@@ -28,6 +28,8 @@ use crate::{
 
 /// How long giving back may take when nobody waits for it.
 const GIVE_BACK: Duration = Duration::from_secs(1);
+/// How long a host is asked who is in control, where that is shown beside something else.
+const LOOK: Duration = Duration::from_secs(1);
 /// The shortest pause between two attempts to renew.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -137,6 +139,17 @@ impl Plant {
         self.shared.leases.known(&(peer.clone(), namespace.to_owned()))
     }
 
+    /// Who is in control of a component, by what its host says now; what was known before, if it stays silent.
+    pub async fn authority_now(&self, peer: &PeerName, namespace: &str) -> Option<KnownAuthority> {
+        let known = self.authority(peer, namespace);
+        if known.as_ref().is_some_and(|known| known.client.is_some()) {
+            return known;
+        }
+        // Why it does not say is no matter here: the look that fails says it to whoever takes it.
+        let _ = self.look(peer, namespace, LOOK).await;
+        self.authority(peer, namespace)
+    }
+
     /// A snapshot came: it says who is in control.
     pub(super) fn saw(&self, namespace: &str, snapshot: &Snapshot) {
         if let Some(authority) = snapshot.authority.as_ref().and_then(Authority::parse) {
@@ -169,7 +182,7 @@ impl Plant {
         };
         let component = (target.peer.clone(), target.namespace.clone());
         self.shared.leases.denied(&component, &refusal.message);
-        let holder = self.shared.leases.holder(&component, self.name());
+        let holder = self.shared.leases.holder(&component, self.name(), &refusal.message);
         let lost = self.shared.leases.how_lost(&component, &principal.client);
         PlantError::NotInControl { target, holder, other_client: None, lost, refusal: Some(refusal) }
     }

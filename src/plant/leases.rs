@@ -291,10 +291,22 @@ impl Leases {
         Some(KnownAuthority { authority: authority.clone(), age: at.elapsed(), client: None })
     }
 
-    /// Who else was in control when we last heard of it, if that is not long ago.
-    pub(super) fn holder(&self, component: &Component, me: &PeerName) -> Option<String> {
-        let known = self.known(component).filter(|known| known.age < FRESH)?;
-        known.authority.holder.filter(|holder| holder != me.as_str())
+    /// Who else is in control, where the host has just refused us in these words: whoever was seen not long ago, unless the
+    /// words say otherwise (semantics.md 1.5). Then what was seen is over, and forgotten.
+    pub(super) fn holder(&self, component: &Component, me: &PeerName, words: &str) -> Option<String> {
+        let mut table = self.table();
+        let (authority, at) = table.seen.get(component)?;
+        let holder = authority.holder.clone().filter(|holder| holder != me.as_str() && at.elapsed() < FRESH);
+        let says = words.contains("is in control") || words.contains("is controlled by");
+        let names = |holder: &String| {
+            let named = [format!("{holder} is in control"), format!("is controlled by {holder} ")];
+            !says || named.iter().any(|named| words.contains(named))
+        };
+        let holder = holder.filter(names);
+        if holder.is_none() {
+            table.seen.remove(component);
+        }
+        holder
     }
 }
 

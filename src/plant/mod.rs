@@ -12,6 +12,7 @@ mod descriptions;
 mod error;
 mod fakes;
 mod gate;
+mod keys;
 mod leases;
 mod listening;
 mod peers;
@@ -85,6 +86,7 @@ struct Shared {
     settings: Settings,
     descriptions: Descriptions,
     spent: rows::Spent,
+    keys: keys::Keys,
     baselines: baselines::Baselines,
     watches: watches::Watches,
     tickets: Tickets,
@@ -138,6 +140,7 @@ impl Plant {
             settings,
             descriptions,
             spent,
+            keys: keys::Keys::default(),
             baselines,
             watches,
             tickets,

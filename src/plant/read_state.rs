@@ -151,7 +151,12 @@ impl Plant {
         }
     }
 
-    async fn look(&self, peer: &PeerName, namespace: &str, patience: Duration) -> Result<Snapshot, PlantError> {
+    pub(super) async fn look(
+        &self,
+        peer: &PeerName,
+        namespace: &str,
+        patience: Duration,
+    ) -> Result<Snapshot, PlantError> {
         let mut observation = self.observe(peer, namespace)?;
         observation.next(patience).await?.ok_or_else(|| observation.no_snapshot(patience))
     }

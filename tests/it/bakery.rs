@@ -235,3 +235,63 @@ async fn authority_in_other_hands() {
     assert_eq!(visit.good("take_control", oven).await["holder"], "hmi");
     visit.ended().await;
 }
+
+/// Who is in control is what the host says now: not who was seen before, whose lease is over.
+#[tokio::test]
+async fn who_was_in_control_is_not_named_when_nobody_is() {
+    let mut visit = Visit::begun().await;
+    let described = async |visit: &mut Visit| {
+        let told = visit.good("describe_peer", json!({"peer": "bakery", "namespace": "oven"})).await;
+        told["namespaces"][0]["component"]["authority"]["holder"].clone()
+    };
+    visit.call("packaging", "faults", "takeOven", json!([60])).await;
+    assert_eq!(described(&mut visit).await, "packaging", "nobody had looked before");
+    let calibrate = json!({"peer": "bakery", "namespace": "oven", "method": "calibrate", "args": [1]});
+    let error = visit.bad("call_method", calibrate.clone()).await;
+    assert_eq!((&error["code"], &error["holder"]), (&json!("not_in_control"), &json!("packaging")), "{error}");
+    visit.call("packaging", "faults", "leaveOven", json!([])).await;
+    let error = visit.bad("call_method", calibrate).await;
+    assert_eq!((&error["code"], error.get("holder")), (&json!("not_in_control"), None), "{error}");
+    assert!(!error["fix"].as_str().unwrap().contains("\"take\":true"), "{error}");
+    assert_eq!(described(&mut visit).await, Json::Null);
+    visit.ended().await;
+}
+
+/// S-112: a key names one command. With another one it is refused before anything is sent, and its stamp serves on.
+#[tokio::test]
+async fn s112_a_key_that_comes_with_another_command_is_refused() {
+    let mut visit = Visit::begun().await;
+    let order = |id: &Json, more: Json| {
+        let mut arguments = json!({"peer": "packaging", "namespace": "workOrders", "resource": "orders", "id": id});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let (one, other) = (json!("1001"), json!("1003"));
+    let page = visit
+        .good(
+            "list_rows",
+            json!({"peer": "packaging", "namespace": "workOrders", "resource": "orders", "page_size": 3}),
+        )
+        .await;
+    assert!(page["rows"].as_array().unwrap().len() >= 2, "{page}");
+    let stamps = [
+        visit.good("read_row", order(&one, json!({}))).await["stamp"].clone(),
+        visit.good("read_row", order(&other, json!({}))).await["stamp"].clone(),
+    ];
+    let update = |id: &Json, stamp: &Json, quantity: u32| {
+        order(id, json!({"verb": "update", "row": {"quantity": quantity}, "stamp": stamp, "idempotency_key": "k"}))
+    };
+    assert_eq!(visit.good("write_row", update(&one, &stamps[0], 11)).await["status"], "ok");
+    for wrong in [update(&one, &stamps[0], 22), update(&other, &stamps[1], 11)] {
+        let error = visit.bad("write_row", wrong).await;
+        let told = (&error["code"], &error["argument"], &error["outcome"]);
+        assert_eq!(told, (&json!("bad_argument"), &json!("/idempotency_key"), &json!("not_run")), "{error}");
+    }
+    assert_eq!(visit.good("read_row", order(&one, json!({}))).await["row"]["quantity"], 11);
+    let free = order(&other, json!({"verb": "update", "row": {"quantity": 12}, "stamp": stamps[1]}));
+    assert_eq!(visit.good("write_row", free).await["status"], "ok");
+    let start = |lot: &str| json!({"peer": "bakery", "namespace": "oven", "method": "bake", "args": [lot], "idempotency_key": "b"});
+    visit.good("call_method", start("rye")).await;
+    assert_eq!(visit.bad("call_method", start("wheat")).await["argument"], "/idempotency_key");
+    visit.ended().await;
+}

@@ -1,10 +1,14 @@
 //! `describe_peer`: one peer's surface, short by default, verbatim on demand.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
+use tokio::time::{Instant, timeout_at};
 
 use super::{WaitSeconds, look, moment, named, repeatable, shown, source, whole_or_head};
 use crate::{
@@ -17,7 +21,7 @@ use crate::{
         tagged,
     },
     plant::{Described, KnownAuthority, Plant, find_namespace, is_fake},
-    wire::Value,
+    wire::{PeerName, Value},
 };
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -77,6 +81,8 @@ const PATHS: usize = 64;
 const TYPE_CHARS: usize = 120;
 /// How many problems are told.
 const PROBLEMS: usize = 20;
+/// How long the hosts of components are asked who is in control.
+const LOOKS: Duration = Duration::from_secs(2);
 /// How many bytes of named types one page carries.
 const TYPE_BYTES: usize = 8 * 1024;
 
@@ -104,10 +110,11 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     }
     let mut served: Vec<&Namespace> = description.namespaces.iter().filter(|known| args.shows(known)).collect();
     served.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut authorities = authorities(&plant, &described.peer, &served).await;
     let entries = served.iter().map(|namespace| {
         let entry = match args.format {
             Format::Concise => {
-                let authority = plant.authority(&described.peer, &namespace.name);
+                let authority = authorities.remove(namespace.name.as_str());
                 concise(namespace, &description.types, authority)
             }
             Format::Detailed => verbatim(&described, &namespace.name),
@@ -131,6 +138,28 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         page,
         source: source(described.peer.as_str(), is_fake(description)),
     })
+}
+
+/// Who is in control of the components that ask for it. Their hosts are asked, for a moment.
+async fn authorities<'a>(
+    plant: &Plant,
+    peer: &PeerName,
+    served: &[&'a Namespace],
+) -> BTreeMap<&'a str, KnownAuthority> {
+    let mut known = BTreeMap::new();
+    let asks = |namespace: &&&Namespace| {
+        namespace.component.is_some() && namespace.methods.iter().any(|method| method.requires_authority)
+    };
+    let deadline = Instant::now() + LOOKS;
+    for namespace in served.iter().filter(asks) {
+        let name = namespace.name.as_str();
+        let authority = match timeout_at(deadline, plant.authority_now(peer, name)).await {
+            Ok(authority) => authority,
+            Err(_) => plant.authority(peer, name),
+        };
+        known.extend(authority.map(|authority| (name, authority)));
+    }
+    known
 }
 
 /// A peer's surface in short, whole: all of its namespaces, or the one that is wanted.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Called, Found, Half, Plant, PlantError, Principal, Store, Target, check, no_store, odd, while_wanted};
 use crate::{
     node::Certainty,
-    wire::{Map, PeerName, Value},
+    wire::{Map, PeerName, Value, json},
 };
 
 /// A change of one row somebody wants made.
@@ -135,10 +135,13 @@ impl Plant {
         let WriteRow { store, resource, change, idempotency_key } = request;
         let Found { peer, namespace, description } = while_wanted(stop, self.half(&store, Half::Write)).await?;
         let target = Target { peer: peer.clone(), namespace: namespace.clone(), method: change.verb().into() };
-        let call = store.call(namespace, change.verb(), change.args(&resource));
+        let args = change.args(&resource);
+        let call = store.call(namespace, change.verb(), args.clone());
         let ready = check(peer, call, description.as_ref()).map_err(|error| explained(error, &change))?;
         // S-112: named before it is sent, so that the same intent can be sent again whatever the peer declares.
         let key = idempotency_key.unwrap_or_else(|| Uuid::new_v4().hyphenated().to_string());
+        // Before the stamp is used: a key of another command is refused, and the stamp serves on.
+        self.shared.keys.take(&key, &target, &args)?;
         let used = change.row().map(|(id, stamp)| (resource.as_str(), id, stamp));
         let spent = &self.shared.spent;
         if let Some(used) = used
@@ -155,7 +158,8 @@ impl Plant {
         let timeout = store.timeout.unwrap_or(self.settings().call_timeout);
         let done = self.send(principal, ready, timeout, Some(key)).await;
         let done = done.map_err(|error| explained(error, &change)).and_then(|called| {
-            let written = decide(called.value.as_ref()).ok_or_else(|| odd(&called, EXPECTED, true))?;
+            let decided = decide(called.value.as_ref()).filter(|written| written.is_of(&change));
+            let written = decided.ok_or_else(|| odd(&called, EXPECTED, true))?;
             let Called { target, took, idempotency_key, fake, .. } = called;
             Ok(RowWritten { peer: target.peer, written, took: Some(took), idempotency_key, fake })
         });
@@ -179,6 +183,20 @@ fn serves_again(done: &Result<RowWritten, PlantError>, change: &Change, stamp: &
         Ok(_) | Err(PlantError::OddAnswer { .. }) => false,
         Err(PlantError::Call { error, .. }) => error.certainty() != Certainty::MayHaveRun,
         Err(_) => true,
+    }
+}
+
+impl Written {
+    /// Whether this can be what became of `change`: what was written is the row that was named, however its id is spelled.
+    fn is_of(&self, change: &Change) -> bool {
+        let bare = |id: &Value| match id {
+            Value::Text(text) => text.clone().into_bytes(),
+            id => json::encode(id).unwrap_or_default(),
+        };
+        match (self, change.row()) {
+            (Self::Done { id: Some(written), .. }, Some((asked, _))) => bare(written) == bare(asked),
+            _ => true,
+        }
     }
 }
 
@@ -210,11 +228,25 @@ fn explained(error: PlantError, change: &Change) -> PlantError {
     }
 }
 
-const EXPECTED: &str = "{status: ok, conflict or missing}";
+const EXPECTED: &str = "{status: ok, conflict or missing} for the row that was named";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A store that tells of another row than the one that was named has not answered.
+    #[test]
+    fn what_was_written_is_the_row_that_was_named() {
+        let answered = |id: Value| Written::Done { id: Some(id), stamp: None };
+        let delete = |id: Value| Change::Delete { id, stamp: "s".into() };
+        assert!(answered(1.into()).is_of(&delete(1.into())) && answered("1".into()).is_of(&delete(1.into())));
+        assert!(!answered(2.into()).is_of(&delete(1.into())) && !answered("a".into()).is_of(&delete("b".into())));
+        assert!(answered(7.into()).is_of(&Change::Create { row: Map::new() }), "the store names what it makes");
+        assert!(
+            Written::Done { id: None, stamp: None }.is_of(&delete(1.into()))
+                && Written::Missing.is_of(&delete(1.into()))
+        );
+    }
 
     #[test]
     fn a_refused_argument_is_named_as_the_verb_names_it() {
