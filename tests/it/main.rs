@@ -19,6 +19,7 @@ mod demo;
 #[cfg(feature = "demo")]
 mod demo_broker;
 mod harness;
+mod http;
 mod later;
 mod link_mqtt;
 mod mcp;
