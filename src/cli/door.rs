@@ -82,7 +82,9 @@ impl Doors {
         let bound = door.address().map_err(StartError::new)?;
         tracing::info!("MCP over HTTP is at http://{bound}/mcp");
         if anybody {
-            tracing::warn!("any process on this machine can drive the plant through http://{bound}/mcp: there is no token");
+            tracing::warn!(
+                "any process on this machine can drive the plant through http://{bound}/mcp: there is no token"
+            );
         }
         if wide {
             tracing::warn!("the door is open to the network, without TLS: whoever listens in can read the tokens");
@@ -144,8 +146,11 @@ mod tests {
         let environment = || Some(Keys::one("of-the-environment").unwrap());
         let (_kept, good) = file("token\n", 0o640);
         assert!(Doors::new(&asked("0.0.0.0", Some(good)), None).is_ok());
-        let cases: &[(&str, u32)] =
-            if cfg!(unix) { &[("", 0o600), (" \n", 0o600), ("token", 0o644), ("token", 0o602)] } else { &[("", 0), (" \n", 0)] };
+        let cases: &[(&str, u32)] = if cfg!(unix) {
+            &[("", 0o600), (" \n", 0o600), ("token", 0o644), ("token", 0o602)]
+        } else {
+            &[("", 0), (" \n", 0)]
+        };
         for (text, mode) in cases {
             let (_kept, bad) = file(text, *mode);
             let error = Doors::new(&asked("127.0.0.1", Some(bad)), environment()).unwrap_err();

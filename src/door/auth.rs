@@ -50,7 +50,9 @@ pub enum KeyFault {
     #[error("a token is 1 to 1024 visible ASCII characters")]
     Unusable,
     /// It begins like JSON and is none, or has another shape.
-    #[error("it is neither one token nor {{\"tokens\": {{\"<token>\": {{\"name\": \"<client>\", \"read_only\": false}}}}}}: {0}")]
+    #[error(
+        "it is neither one token nor {{\"tokens\": {{\"<token>\": {{\"name\": \"<client>\", \"read_only\": false}}}}}}: {0}"
+    )]
     Shape(String),
     /// A name that is no name, or is ours.
     #[error("{0:?} is not a usable name: 1 to 64 letters, digits, '.', '_', '-', and neither stdio, http nor http-…")]
@@ -85,9 +87,8 @@ impl Keys {
             return Self::one(text);
         }
         // The place is enough: what the parser says may quote the file.
-        let file: File = serde_json::from_str(text).map_err(|problem| {
-            KeyFault::Shape(format!("line {}, column {}", problem.line(), problem.column()))
-        })?;
+        let file: File = serde_json::from_str(text)
+            .map_err(|problem| KeyFault::Shape(format!("line {}, column {}", problem.line(), problem.column())))?;
         if file.tokens.0.is_empty() {
             return Err(KeyFault::Empty);
         }
@@ -161,7 +162,9 @@ pub fn shown<'a>(keys: &Keys, mut authorization: impl Iterator<Item = &'a [u8]>)
 pub fn may_open(host: IpAddr, keys: &Keys, required: bool) -> Result<bool, &'static str> {
     match (keys.is_open(), host.to_canonical().is_loopback()) {
         (false, _) => Ok(false),
-        (true, _) if required => Err("--require-token: there is no token; give PLANTBRIDGE_MCP_TOKEN or --mcp-auth <file>"),
+        (true, _) if required => {
+            Err("--require-token: there is no token; give PLANTBRIDGE_MCP_TOKEN or --mcp-auth <file>")
+        }
         (true, true) => Ok(true),
         (true, false) => Err(
             "--host: others on the network could drive the plant; give PLANTBRIDGE_MCP_TOKEN or --mcp-auth <file>, or \
@@ -257,7 +260,16 @@ mod tests {
         assert_eq!(who(&keys, &["Bearer secret-a"]), "a");
         assert_eq!(who(&keys, &["bearer  secret-b "]), "b (looks)");
         assert_eq!(who(&keys, &[]), "Nothing");
-        for value in ["", "Bearer", "Bearer ", "secret-a", "Basic secret-a", "Bearer secret-", "Bearer secret-ab", "Bearer Secret-a"] {
+        for value in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "secret-a",
+            "Basic secret-a",
+            "Bearer secret-",
+            "Bearer secret-ab",
+            "Bearer Secret-a",
+        ] {
             assert_eq!(who(&keys, &[value]), "Wrong", "{value:?}");
         }
         assert_eq!(who(&keys, &["Bearer secret-a", "Bearer secret-b"]), "Wrong", "one client, one token");

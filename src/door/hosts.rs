@@ -20,7 +20,9 @@ impl Hosts {
     ///
     /// The one that is no name, or no origin.
     pub fn new(bound: IpAddr, names: &[String], origins: &[String]) -> Result<Self, String> {
-        let parsed = names.iter().map(|name| authority(name).ok_or_else(|| format!("--allow-host {name:?}: expected a host or host:port")));
+        let parsed = names
+            .iter()
+            .map(|name| authority(name).ok_or_else(|| format!("--allow-host {name:?}: expected a host or host:port")));
         let names = parsed.collect::<Result<_, _>>()?;
         let parsed = origins.iter().map(|text| {
             origin(text).ok_or_else(|| format!("--allow-origin {text:?}: expected scheme://host or scheme://host:port"))
@@ -81,7 +83,9 @@ fn authority(text: &str) -> Option<(String, Option<u16>)> {
 fn origin(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
-    if scheme.is_empty() || !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')) {
+    if scheme.is_empty()
+        || !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+    {
         return None;
     }
     let (host, port) = authority(rest)?;
@@ -111,10 +115,38 @@ mod tests {
     #[test]
     fn a_rebound_name_is_not_ours() {
         let hosts = bound("192.168.1.7");
-        for host in ["127.0.0.1", "127.0.0.1:7", "localhost", "LOCALHOST:80", "[::1]:9", "192.168.1.7:1", "plant.example", "Plant.Example:99", "gate.example:8443"] {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:7",
+            "localhost",
+            "LOCALHOST:80",
+            "[::1]:9",
+            "192.168.1.7:1",
+            "plant.example",
+            "Plant.Example:99",
+            "gate.example:8443",
+        ] {
             assert!(hosts.answers_to(host), "{host}");
         }
-        for host in ["", "evil.example", "evil.example:80", "localhost.evil.example", "localhost.", "127.0.0.1.evil.example", "192.168.1.8", "gate.example", "gate.example:80", "a@localhost", "localhost:", "localhost:x", "localhost:99999", "[::1", "[::1]x", "local host", "0.0.0.0"] {
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:80",
+            "localhost.evil.example",
+            "localhost.",
+            "127.0.0.1.evil.example",
+            "192.168.1.8",
+            "gate.example",
+            "gate.example:80",
+            "a@localhost",
+            "localhost:",
+            "localhost:x",
+            "localhost:99999",
+            "[::1",
+            "[::1]x",
+            "local host",
+            "0.0.0.0",
+        ] {
             assert!(!hosts.answers_to(host), "{host}");
         }
         assert!(!bound("0.0.0.0").answers_to("0.0.0.0"), "an address nobody has");
@@ -128,7 +160,16 @@ mod tests {
         for from in ["https://console.example", "HTTPS://Console.Example:443", "http://[::1]:9000"] {
             assert!(hosts.lets_in(from), "{from}");
         }
-        for from in ["null", "", "http://console.example", "https://console.example:444", "https://console.example.evil", "https://console.example/", "http://localhost", "http://127.0.0.1"] {
+        for from in [
+            "null",
+            "",
+            "http://console.example",
+            "https://console.example:444",
+            "https://console.example.evil",
+            "https://console.example/",
+            "http://localhost",
+            "http://127.0.0.1",
+        ] {
             assert!(!hosts.lets_in(from), "{from}");
         }
     }

@@ -25,6 +25,8 @@ pub struct CallContext {
     pub door: Door,
     /// Whether this client may only look, whatever others may.
     pub read_only: bool,
+    /// Whether this client comes back under its name. A connection without one does not: what it was told travels with it.
+    pub comes_back: bool,
     /// The tool that is called.
     pub tool: &'static str,
     /// Cancelled once nobody waits for the answer any more. The tool closes what it opened and ends; a command that has

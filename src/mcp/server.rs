@@ -110,6 +110,7 @@ impl Server {
             client: name,
             door,
             read_only: false,
+            comes_back: true,
             places: self.0.load.client(client),
             closing: CancellationToken::new(),
         }
@@ -128,6 +129,7 @@ pub struct Session {
     client: Arc<str>,
     door: Door,
     read_only: bool,
+    comes_back: bool,
     places: ClientLoad,
     closing: CancellationToken,
 }
@@ -142,6 +144,12 @@ impl Session {
     #[must_use]
     pub fn looking(self, read_only: bool) -> Self {
         Self { read_only, ..self }
+    }
+
+    /// The same session, for whoever holds a connection and has no name to come back under.
+    #[must_use]
+    pub fn nameless(self) -> Self {
+        Self { comes_back: false, ..self }
     }
 
     /// Cancelled by the door when the session ends before its calls: every wait ends, the work goes on by itself.
@@ -184,6 +192,7 @@ impl Session {
             client: Arc::clone(&self.client),
             door: self.door,
             read_only: self.read_only,
+            comes_back: self.comes_back,
             tool: tool.spec().name,
             cancel: token.clone(),
             progress,

@@ -1,10 +1,6 @@
 //! The HTTP door, as raw bytes over TCP: what a client, a web page and a stranger may throw at it (tools.md 8).
 
-use std::{
-    net::SocketAddr,
-    sync::atomic::Ordering,
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::atomic::Ordering, time::Duration};
 
 use plantbridge::{
     door::{
@@ -223,7 +219,8 @@ async fn a_message_is_answered_over_a_connection_that_stays() {
     let door = Open::anybody().await;
     let mut wire = door.connect().await;
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let about = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let about =
+            json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}).to_string();
         let told = wire.ask(&post(&USUAL, body.as_bytes())).await;
         assert_eq!((told.status, &told.json()["result"]["protocolVersion"]), (200, &json!(version)));
@@ -249,7 +246,12 @@ async fn a_message_is_answered_over_a_connection_that_stays() {
     };
     let version = "MCP-Protocol-Version: 2026-07-28";
     let with = |method: &'static str| [HOST, TYPE, BOTH, version, method, "Mcp-Name: echo"];
-    let told = wire.ask(&post(&with("Mcp-Method: tools/call"), &new("tools/call", json!({"name": "echo", "arguments": {"text": "new"}})))).await;
+    let told = wire
+        .ask(&post(
+            &with("Mcp-Method: tools/call"),
+            &new("tools/call", json!({"name": "echo", "arguments": {"text": "new"}})),
+        ))
+        .await;
     assert_eq!((told.status, &told.json()["result"]["structuredContent"]["text"]), (200, &json!("new")));
     let told = wire.ask(&post(&with("Mcp-Method: server/discover"), &new("server/discover", json!({})))).await;
     assert!(told.json()["result"]["supportedVersions"].as_array().is_some_and(|all| all.len() == 5), "{told:?}");
@@ -268,14 +270,20 @@ async fn bodies_that_are_no_message_are_refused_in_json() {
         (b"", -32700),
         (b"null", -32600),
         (b"[]", -32600),
-        (br#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}]"#, -32600),
+        (
+            br#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}]"#,
+            -32600,
+        ),
         (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]"#, -32600),
         (br#"{"jsonrpc":"2.0","id":1,"method":"tools/ca"#, -32700),
         (b"\xff\xfe", -32700),
         (b"<html>", -32700),
         (br#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
         (br#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}"#, -32600),
-        (br#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}"#, -32600),
+        (
+            br#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}"#,
+            -32600,
+        ),
         (br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, -32600),
     ];
     for (body, code) in cases {
@@ -355,7 +363,8 @@ async fn a_token_is_needed_and_names_its_client() {
     assert_eq!(ask(&door, &post(&[HOST, TYPE, a], &echo("x"))).await.status, 200);
 
     let list = br#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
-    let offers = |told: Told| told.json()["result"]["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "change_it");
+    let offers =
+        |told: Told| told.json()["result"]["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "change_it");
     assert!(offers(ask(&door, &post(&[HOST, TYPE, a], list)).await));
     assert!(!offers(ask(&door, &post(&[HOST, TYPE, eye], list)).await));
     let told = ask(&door, &post(&[HOST, TYPE, eye], &call(&json!(1), "change_it", &json!({})))).await;
@@ -368,7 +377,10 @@ async fn each_client_has_places_of_its_own() {
     let mut door = Open::for_named().await;
     let with = |key: &str, id: i64, tool: &str| {
         let header = format!("Authorization: Bearer {key}");
-        post(&[HOST, TYPE, &header], &call(&json!(id), tool, &if tool == "echo" { json!({"text": "x"}) } else { json!({}) }))
+        post(
+            &[HOST, TYPE, &header],
+            &call(&json!(id), tool, &if tool == "echo" { json!({"text": "x"}) } else { json!({}) }),
+        )
     };
     let mut wires = Vec::new();
     for _ in 0..2 {
@@ -405,7 +417,11 @@ async fn a_client_that_dies_mid_call_harms_nobody() {
     dying.send(&with("press")).await;
     assert_eq!(door.switches().begun.recv().await, Some("press"));
     drop(dying);
-    assert_eq!(timeout(PATIENCE, door.switches().told.recv()).await.unwrap(), Some("press"), "it is told that nobody waits");
+    assert_eq!(
+        timeout(PATIENCE, door.switches().told.recv()).await.unwrap(),
+        Some("press"),
+        "it is told that nobody waits"
+    );
     let told = ask(&door, &post(&[HOST, TYPE, "Authorization: Bearer key-b"], &echo("x"))).await;
     assert_eq!(told.status, 200);
     door.switches().release.add_permits(1);
@@ -507,7 +523,9 @@ async fn slow_clients_are_not_waited_for_without_end() {
     assert_eq!((told.status, told.code()), (408, -32600));
     assert!(half.is_closed().await, "no body in time");
     let mut broken = door.connect().await;
-    broken.send(format!("POST /mcp HTTP/1.1\r\n{HOST}\r\n{TYPE}\r\nContent-Length: 50\r\n\r\n{{\"json").as_bytes()).await;
+    broken
+        .send(format!("POST /mcp HTTP/1.1\r\n{HOST}\r\n{TYPE}\r\nContent-Length: 50\r\n\r\n{{\"json").as_bytes())
+        .await;
     drop(broken);
     assert_eq!(ask(&door, &post(&USUAL, &echo("x"))).await.status, 200);
     door.closed().await;
@@ -579,7 +597,8 @@ async fn connections_that_vanish_leave_nothing() {
             .lines()
             .filter(|line| {
                 let cells: Vec<&str> = line.split_whitespace().collect();
-                cells.get(1).is_some_and(|local| local.ends_with(&port)) && cells.get(9).is_some_and(|inode| inodes.contains(*inode))
+                cells.get(1).is_some_and(|local| local.ends_with(&port))
+                    && cells.get(9).is_some_and(|inode| inodes.contains(*inode))
             })
             .count()
     };
@@ -641,6 +660,39 @@ async fn both_doors_share_one_plant() {
     assert_eq!(stdio.call("list_watches", json!({})).await["structuredContent"]["watches"], json!([]));
     drop((a, b));
     door.closed().await;
+}
+
+/// F-21: what a connection without a name was told travels with it: none takes another's, and a later connection goes on
+/// where an earlier one was.
+#[tokio::test]
+async fn what_a_connection_was_told_travels_with_it() {
+    let (plant, _works, node) = joined(false, None);
+    let stdio = Client::over(plant, tools::all(), &Setup::default());
+    let door = Open::of(stdio.server.clone(), Keys::default(), HttpConfig::default()).await;
+    let listen = |after: Option<&Json>| {
+        let mut listen = json!({"peer": "works", "namespace": "scale", "event": "weight", "seconds": 1});
+        if let Some(after) = after {
+            listen["after"] = after.clone();
+        }
+        listen
+    };
+    let verdict = |told: &Json| told["loss_detail"]["verdict"].clone();
+    let (mut one, mut other) = (Agent::new(&door, "none").await, Agent::new(&door, "none").await);
+    let first = one.call("watch_events", listen(None)).await;
+    assert_eq!(verdict(&first), "first");
+    node.emit("scale", "weight", vec![7.into()]).await;
+    assert_eq!(verdict(&other.call("watch_events", listen(None)).await), "first");
+    assert_eq!(verdict(&one.call("watch_events", listen(None)).await), "first", "nothing is remembered in a session");
+    drop(one);
+    let told = other.call("watch_events", listen(Some(&first["told"]))).await;
+    assert_eq!((verdict(&told), &told["loss_detail"]["missing"]), (json!("missed"), &json!([[1, 1]])));
+    assert_eq!(verdict(&other.call("watch_events", listen(Some(&told["told"]))).await), "gapless");
+    let mut elsewhere = listen(Some(&told["told"]));
+    elsewhere["event"] = "creak".into();
+    for arguments in [elsewhere, listen(Some(&json!("forged")))] {
+        let refused = other.wire.ask(&post(&USUAL, &call(&json!(1), "watch_events", &arguments))).await.json();
+        assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "stale_cursor");
+    }
 }
 
 /// A ticket that one client was given is read by another, through the other door, and outlives the one it was given to.
@@ -757,7 +809,8 @@ async fn a_container_needs_no_standard_input() {
     process.says("without TLS").await;
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     assert_eq!(wire.ask(&post(&USUAL, ping)).await.status, 401);
-    let mut wire = Wire { stream: TcpStream::connect(wire.stream.peer_addr().unwrap()).await.unwrap(), read: Vec::new() };
+    let mut wire =
+        Wire { stream: TcpStream::connect(wire.stream.peer_addr().unwrap()).await.unwrap(), read: Vec::new() };
     assert_eq!(wire.ask(&post(&[HOST, TYPE, "Authorization: Bearer hunter2"], ping)).await.status, 200);
     process.terminate();
     assert_eq!(process.code().await, 0);
@@ -770,8 +823,9 @@ async fn a_container_needs_no_standard_input() {
 #[cfg(unix)]
 #[tokio::test]
 async fn doors_that_must_not_open_do_not() {
+    type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
     let empty: &[(&str, &str)] = &[("PLANTBRIDGE_MCP_TOKEN", "")];
-    let cases: [(&[&str], &[(&str, &str)], &str); 9] = [
+    let cases: [Case<'_>; 9] = [
         (&["--port", "0", "--host", "0.0.0.0"], &[], "PLANTBRIDGE_MCP_TOKEN"),
         (&["--port", "0", "--require-token"], &[], "--require-token"),
         (&["--port", "0"], empty, "PLANTBRIDGE_MCP_TOKEN"),

@@ -100,7 +100,8 @@ pub(super) fn turned_away(status: StatusCode, why: &str) -> Response<Answer> {
 
 /// The answer to another verb.
 pub(super) fn not_a_post() -> Response<Answer> {
-    let mut response = turned_away(StatusCode::METHOD_NOT_ALLOWED, "only POST; there is no stream to GET and no session to DELETE");
+    let mut response =
+        turned_away(StatusCode::METHOD_NOT_ALLOWED, "only POST; there is no stream to GET and no session to DELETE");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
     response
 }
@@ -175,4 +176,5 @@ fn event(message: &ServerJsonRpcMessage) -> Bytes {
     bytes.into()
 }
 
-const UNWRITABLE: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the answer cannot be written"}}"#;
+const UNWRITABLE: &[u8] =
+    br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the answer cannot be written"}}"#;

@@ -37,8 +37,7 @@ impl Drop for Running {
 }
 
 impl Caller {
-    fn new(server: &Server, name: Arc<str>, read_only: bool) -> Arc<Self> {
-        let session = server.session(&name, Door::Http).looking(read_only);
+    fn new(name: Arc<str>, session: Session) -> Arc<Self> {
         Arc::new(Self { name, session, running: Mutex::default(), next: AtomicU64::new(0) })
     }
 
@@ -62,7 +61,9 @@ impl Caller {
         match (same.next(), same.next()) {
             (Some((_, nobody_waits)), None) => nobody_waits.cancel(),
             (None, _) => tracing::debug!(client = %self.name, "nothing of this id runs"),
-            (Some(_), Some(_)) => tracing::warn!(client = %self.name, "two requests have this id; neither is cancelled"),
+            (Some(_), Some(_)) => {
+                tracing::warn!(client = %self.name, "two requests have this id; neither is cancelled");
+            }
         }
     }
 
@@ -94,7 +95,8 @@ impl Clients {
         let mut all = self.all();
         let seen = all.entry(Arc::clone(&named.name)).or_insert_with(|| {
             tracing::info!(client = %named.name, read_only = named.read_only, "a client came in over HTTP");
-            Seen { caller: Caller::new(&self.server, Arc::clone(&named.name), named.read_only), last: Instant::now() }
+            let session = self.server.session(&named.name, Door::Http).looking(named.read_only);
+            Seen { caller: Caller::new(Arc::clone(&named.name), session), last: Instant::now() }
         });
         seen.last = Instant::now();
         Arc::clone(&seen.caller)
@@ -147,7 +149,11 @@ impl Connection {
 
     /// Whoever holds this connection.
     pub(super) fn anonymous(&self, server: &Server) -> Arc<Caller> {
-        let caller = self.caller.get_or_init(|| Caller::new(server, format!("http-{}", self.number).into(), false));
+        let caller = self.caller.get_or_init(|| {
+            let name: Arc<str> = format!("http-{}", self.number).into();
+            let session = server.session(&name, Door::Http).nameless();
+            Caller::new(name, session)
+        });
         Arc::clone(caller)
     }
 

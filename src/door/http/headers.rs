@@ -104,7 +104,9 @@ pub(super) fn spoken(headers: &HeaderMap, message: &ClientJsonRpcMessage) -> Res
             text::printable(header, 40),
             text::printable(inline.as_str(), 40)
         ))),
-        (None, Some(_)) => Err(mismatch(format!("params._meta names a protocol version and the header {VERSION} does not"))),
+        (None, Some(_)) => {
+            Err(mismatch(format!("params._meta names a protocol version and the header {VERSION} does not")))
+        }
         // The SDK tells what is missing of the metadata.
         (_, None) if matches!(request, ClientRequest::DiscoverRequest(_)) => Ok(Spoken::ByItself),
         (_, None) => agreed(known).and_then(|spoken| match spoken {
@@ -229,7 +231,13 @@ mod tests {
         for kind in ["application/json", "Application/Json; charset=UTF-8", "application/json;charset=\"utf-8\""] {
             assert!(says_json(&headers(&[("content-type", kind)])), "{kind}");
         }
-        for kind in ["text/plain", "application/json-seq", "application/x-www-form-urlencoded", "", "application/json; charset=utf-16"] {
+        for kind in [
+            "text/plain",
+            "application/json-seq",
+            "application/x-www-form-urlencoded",
+            "",
+            "application/json; charset=utf-16",
+        ] {
             assert!(!says_json(&headers(&[("content-type", kind)])), "{kind}");
         }
         assert!(!says_json(&HeaderMap::new()));
@@ -247,7 +255,8 @@ mod tests {
         }
         assert_eq!(code(&[(VERSION, "2025-06-18"), (VERSION, "2025-06-18")], &list), Err(-32020));
 
-        let about = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let about =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about});
         assert_eq!(code(&[], &initialize), Ok(Spoken::ByItself));
         assert_eq!(code(&[(VERSION, "2025-06-18")], &initialize), Ok(Spoken::ByItself));

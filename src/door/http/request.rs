@@ -83,7 +83,10 @@ impl Hall {
             && (!self.knows(from) || origins.next().is_some())
         {
             let from = String::from_utf8_lossy(from.as_bytes());
-            tracing::warn!(origin = text::printable(&from, 80), "refused: a web page that --allow-origin does not name");
+            tracing::warn!(
+                origin = text::printable(&from, 80),
+                "refused: a web page that --allow-origin does not name"
+            );
             return no(StatusCode::FORBIDDEN, "this Origin is not let in; --allow-origin names those that are");
         }
         if uri.path() != PATH {
@@ -145,8 +148,7 @@ impl Hall {
             let why = format!("the body is over {longest} bytes");
             Err(Box::new(answer::turned_away(StatusCode::PAYLOAD_TOO_LARGE, &why)))
         };
-        let too_slow =
-            |_| Box::new(answer::turned_away(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"));
+        let too_slow = |_| Box::new(answer::turned_away(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"));
         let deadline = Instant::now() + self.config.body;
         if body.size_hint().lower() > longest as u64 {
             return too_long();
