@@ -3,7 +3,8 @@
 //! Tokens are kept as digests. What a client presents is compared with every one of them, in constant time, so that
 //! neither how much of it was right nor which client was nearly meant can be told from how long a refusal takes.
 
-use std::{collections::HashSet, fmt, net::IpAddr, sync::Arc};
+use core::net::IpAddr;
+use std::{collections::HashSet, fmt, sync::Arc};
 
 use serde::{
     Deserialize, Deserializer,

@@ -3,7 +3,7 @@
 //! A browser sends `Origin` when a page of another site speaks to us, and in `Host` the name that page knows us by. A page
 //! that had its own name point at this machine is told by that name; one that did not by its origin.
 
-use std::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 
 /// The names and pages that are let in.
 #[derive(Clone, Debug)]
@@ -57,11 +57,11 @@ fn authority(text: &str) -> Option<(String, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']')?;
-            host.parse::<std::net::Ipv6Addr>().ok()?;
+            host.parse::<Ipv6Addr>().ok()?;
             (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
         }
         // An IPv6 address may be given bare; in a header it never is.
-        None if text.parse::<std::net::Ipv6Addr>().is_ok() => (text, None),
+        None if text.parse::<Ipv6Addr>().is_ok() => (text, None),
         None => match text.split_once(':') {
             Some((host, port)) => (host, Some(port)),
             None => (text, None),
