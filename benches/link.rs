@@ -100,7 +100,7 @@ impl Caller {
         };
         let target = PeerName::configured(peer)?;
         let frame = Frame { source: self.me.clone(), target, message: Message::Request(request) };
-        Ok(self.link.outbound.try_send(Outbound::Frame { id: self.next, frame, claim: None })?)
+        Ok(self.link.outbound.try_send(Outbound::Frame { id: self.next, frame: Box::new(frame), claim: None })?)
     }
 
     async fn answer(&mut self) -> Outcome<()> {

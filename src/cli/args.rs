@@ -14,6 +14,7 @@ use super::{
     diff::DiffArgs,
     door::DoorArgs,
     ending::USAGE,
+    keys::KeygenArgs,
     network::NetworkArgs,
     peers::PeersArgs,
     shell::{CompletionsArgs, ManArgs},
@@ -48,6 +49,8 @@ pub(super) enum Command {
     Check(Box<CheckArgs>),
     /// Compares two sides, each a peer or the file of a contract.
     Diff(Box<DiffArgs>),
+    /// Makes a key to sign frames with, in a new file that only its owner can read.
+    Keygen(KeygenArgs),
     /// Starts a broker and a bakery on this machine, tours them through a real MCP client, and stays up to be attached to.
     #[cfg(feature = "demo")]
     Demo(DemoArgs),
@@ -78,7 +81,7 @@ pub(super) struct McpArgs {
     pub(super) network: NetworkArgs,
     /// Serves a bakery on an embedded broker instead of a plant.
     #[cfg(feature = "demo")]
-    #[arg(long, conflicts_with = "broker")]
+    #[arg(long, conflicts_with_all = ["broker", "hub", "sign"])]
     pub(super) demo: bool,
     /// Only looks: tools that change something are not shown, and only what a peer declares to be an observation is sent.
     /// PLANTBRIDGE_READ_ONLY=1 says the same.

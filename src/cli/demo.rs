@@ -43,7 +43,7 @@ async fn open(demo: &Demo, once: bool) -> Result<(), StartError> {
 /// The tour, by a bridge of its own that leaves again.
 async fn walk(demo: &Demo) -> Result<(), StartError> {
     let behaviour = Behaviour { role: "mcp", ..Behaviour::default() };
-    let network = Network::new(demo.url(), NetworkArgs::defaults(), behaviour)?;
+    let network = Network::new(NetworkArgs::of_broker(demo.url()), behaviour)?;
     let (plant, node, running) = network.join();
     node.network_when(JOIN_WAIT, node::Network::is_settled).await;
     let toured = tour::run(&mcp::front(plant), &mut std::io::stdout()).await;

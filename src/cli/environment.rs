@@ -14,23 +14,29 @@ pub(super) struct Environment {
     pub(super) secrets: Secrets,
     /// The broker, where no flag names one.
     pub(super) broker: Option<String>,
+    /// The hub, likewise.
+    pub(super) hub: Option<String>,
     /// Whether this place may only look, whatever a command says.
     pub(super) read_only: bool,
 }
 
 /// The variables a broker is looked for in: ours first.
 const BROKER: [&str; 2] = ["PLANTBRIDGE_BROKER", "SOURCE_RPC_BROKER"];
+/// The variables a hub is looked for in, likewise.
+const HUB: [&str; 2] = ["PLANTBRIDGE_HUB", "SOURCE_RPC_HUB"];
 const READ_ONLY: &str = "PLANTBRIDGE_READ_ONLY";
 
 /// Reads it.
 pub(super) fn read() -> Result<Environment, StartError> {
     let get = |name: &str| env::var(name);
     let secrets = secrets::read()?;
-    let mut broker = None;
-    for name in BROKER {
-        broker = broker.or(text(name, get)?);
-    }
-    Ok(Environment { secrets, broker, read_only: guard(get)? })
+    let (broker, hub) = (first(BROKER, get)?, first(HUB, get)?);
+    Ok(Environment { secrets, broker, hub, read_only: guard(get)? })
+}
+
+fn first(names: [&str; 2], get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<String>, StartError> {
+    let [ours, others] = names;
+    Ok(text(ours, &get)?.or(text(others, &get)?))
 }
 
 fn text(name: &str, get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<String>, StartError> {

@@ -16,7 +16,7 @@ use super::{
     stop,
 };
 use crate::{
-    link::DownKind,
+    link::{DownKind, DownReason},
     node::{self, Node},
     plant::{Plant, PlantError, Principal},
 };
@@ -26,7 +26,7 @@ use crate::{
 pub(super) struct ErrandArgs {
     #[command(flatten)]
     pub(super) network: NetworkArgs,
-    /// How long the broker, and a peer that is not there, are awaited, in milliseconds.
+    /// How long the network, and a peer that is not there, are awaited, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 5_000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=600_000))]
     wait: u32,
     /// Writes JSON, on standard output and, for a refusal, on standard error.
@@ -52,29 +52,25 @@ pub(super) struct Errand {
 /// A broker is awaited so long at least: joining one takes a moment, however little a peer is waited for.
 const JOIN: Duration = Duration::from_secs(1);
 
-const NO_BROKER: &str = "give it --broker <url> of a plant's MQTT 5 broker, or set PLANTBRIDGE_BROKER";
+const NOWHERE: &str = "give it --broker <url> of a plant's MQTT 5 broker or --hub <url> of its hub, or set PLANTBRIDGE_BROKER or PLANTBRIDGE_HUB";
 
 /// Joins, does `work`, leaves. Asked to end, it tells `work` and waits for it, so that it can say what is known.
 pub(super) async fn run(
-    args: ErrandArgs,
+    mut args: ErrandArgs,
     read_only: bool,
     environment: Environment,
     work: impl AsyncFnOnce(&Errand) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let broker = args.network.broker.clone().or(environment.broker).ok_or(StartError(NO_BROKER.into()))?;
+    if !args.network.is_placed(&environment) {
+        return Err(StartError(NOWHERE.into()).into());
+    }
     let read_only = read_only || environment.read_only;
-    let behaviour = Behaviour {
-        broker_is_environments: args.network.broker.is_none(),
-        role: "cli",
-        read_only,
-        account: environment.secrets.mqtt,
-        contracts: None,
-    };
-    let network = Network::new(&broker, args.network, behaviour)?;
+    let behaviour = Behaviour { role: "cli", read_only, secrets: environment.secrets, contracts: None };
+    let network = Network::new(args.network, behaviour)?;
     let (plant, node, running) = network.join();
     let (stop, out) = (CancellationToken::new(), Out::new(args.json));
     let mut done = pin!(async {
-        let wait = joined(&node, Duration::from_millis(args.wait.into()), &stop).await?;
+        let wait = joined(&plant, &node, Duration::from_millis(args.wait.into()), &stop).await?;
         let errand = Errand { plant, node: node.clone(), out, wait, stop: stop.clone() };
         work(&errand).await
     });
@@ -91,7 +87,7 @@ pub(super) async fn run(
 }
 
 /// Waits for the link; gives what is left of the wait. What waiting does not help is told at once.
-async fn joined(node: &Node, wait: Duration, stop: &CancellationToken) -> Result<Duration, Failure> {
+async fn joined(plant: &Plant, node: &Node, wait: Duration, stop: &CancellationToken) -> Result<Duration, Failure> {
     let began = Instant::now();
     let decided = |network: &node::Network| network.is_up() || is_hopeless(network);
     let network = tokio::select! {
@@ -101,14 +97,14 @@ async fn joined(node: &Node, wait: Duration, stop: &CancellationToken) -> Result
     if network.is_up() {
         return Ok(wait.saturating_sub(began.elapsed()));
     }
-    let links = network.links.iter().map(|(_, link)| link.clone()).collect();
+    let links = network.links.iter().map(|(id, link)| (plant.link_name(*id), link.clone())).collect();
     Err(PlantError::NetworkUnavailable { links }.into())
 }
 
-/// Whether a broker answered, and would not have us.
+/// Whether everybody answered, and would not have us.
 fn is_hopeless(network: &node::Network) -> bool {
-    let down = network.links.iter().filter_map(|(_, link)| link.down.as_ref());
-    down.into_iter().any(|down| matches!(down.kind, DownKind::Unauthorized | DownKind::Tls))
+    let refuses = |down: &DownReason| matches!(down.kind, DownKind::Unauthorized | DownKind::Tls);
+    !network.links.is_empty() && network.links.iter().all(|(_, link)| link.down.as_ref().is_some_and(refuses))
 }
 
 impl Errand {

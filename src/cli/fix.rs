@@ -31,7 +31,7 @@ fn fix(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::PeerRefused => "change what the peer names, if anything",
         ErrorCode::DeadlineExceeded => "try again, with a longer --timeout",
         ErrorCode::NetworkUnavailable => {
-            "see that the broker runs and lets you in: --broker, PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD; --wait MS waits longer for it"
+            "see that the broker or the hub runs and lets you in: --broker with PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, --hub with PLANTBRIDGE_TOKEN; --wait MS waits longer for it"
         }
         ErrorCode::LimitReached => "end one of what is running, then try again",
         ErrorCode::NotAComponent | ErrorCode::NoSnapshot | ErrorCode::NoSetter | ErrorCode::AmbiguousSetter => {

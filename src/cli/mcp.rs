@@ -38,58 +38,51 @@ const FLUSH: Duration = Duration::from_millis(500);
 const FAREWELL: Duration = Duration::from_millis(1_500);
 
 #[cfg(feature = "demo")]
-const NOTHING_TO_SERVE: &str =
-    "give it --broker <url> of a plant's MQTT 5 broker, or --demo for a bakery to look around in";
+const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker, --hub <url> of its hub, or both; or --demo for a bakery to look around in";
 #[cfg(not(feature = "demo"))]
-const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker";
+const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker, --hub <url> of its hub, or both";
 
 /// What `mcp` was asked to serve.
 #[derive(Debug)]
 pub(super) enum Config {
     /// A plant.
-    Broker(Box<Network>, Doors),
+    Plant(Box<Network>, Doors),
     /// A bakery on an embedded broker, whose address is only known once it runs.
     #[cfg(feature = "demo")]
     Demo(Box<McpArgs>, Doors),
 }
 
 impl Config {
-    pub(super) fn new(mut args: McpArgs, environment: Environment) -> Result<Self, StartError> {
+    pub(super) fn new(mut args: McpArgs, mut environment: Environment) -> Result<Self, StartError> {
         args.read_only |= environment.read_only;
-        let mut secrets = environment.secrets;
-        let doors = Doors::new(&args.door, secrets.door.take())?;
+        let doors = Doors::new(&args.door, environment.secrets.door.take())?;
         #[cfg(feature = "demo")]
         if args.demo {
             return Ok(Self::Demo(Box::new(args), doors));
         }
-        let Some(broker) = args.network.broker.clone().or(environment.broker) else {
+        if !args.network.is_placed(&environment) {
             return Err(StartError(NOTHING_TO_SERVE.into()));
-        };
-        Ok(Self::Broker(Box::new(network(&broker, args, secrets)?), doors))
+        }
+        Ok(Self::Plant(Box::new(network(args, environment.secrets)?), doors))
     }
 }
 
-fn network(broker: &str, args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
-    let behaviour = Behaviour {
-        broker_is_environments: args.network.broker.is_none(),
-        role: "mcp",
-        read_only: args.read_only,
-        account: secrets.mqtt,
-        contracts: args.contracts,
-    };
-    Network::new(broker, args.network, behaviour)
+fn network(args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
+    let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts: args.contracts };
+    Network::new(args.network, behaviour)
 }
 
 /// Serves until the client goes away or the system asks us to end.
 pub(super) async fn serve(config: Config) -> Result<(), StartError> {
     match config {
-        Config::Broker(network, doors) => bridge(*network, doors).await,
+        Config::Plant(network, doors) => bridge(*network, doors).await,
         #[cfg(feature = "demo")]
-        Config::Demo(args, doors) => {
+        Config::Demo(mut args, doors) => {
             let demo = crate::demo::Demo::start().await.map_err(StartError::new)?;
             tracing::info!("the bakery is open at {}", demo.url());
             // The account of a plant is no business of the demo's broker.
-            let served = bridge(network(demo.url(), *args, Secrets::default())?, doors).await;
+            args.network.broker = Some(demo.url().to_owned());
+            let served = bridge(network(*args, Secrets::default())?, doors).await;
             demo.stop().await;
             served
         }
@@ -99,12 +92,16 @@ pub(super) async fn serve(config: Config) -> Result<(), StartError> {
 async fn bridge(network: Network, doors: Doors) -> Result<(), StartError> {
     let stdio = doors.stdio;
     let http = doors.open().await?;
-    let broker = network.broker().to_owned();
+    let places = network.places().to_owned();
+    if network.tells_its_token() {
+        tracing::warn!("what we present to the hub travels in the clear: use https://");
+    }
     let (plant, node, running) = network.join();
-    tracing::info!("{} on {broker}", plant.name());
+    tracing::info!("{} on {places}", plant.name());
     let server = front(plant.clone());
     until_over(&server, &plant, &node, stdio, http).await;
     plant.give_back_all().await;
+    take_fakes_down(&plant).await;
     leave(&node, running).await;
     // What nobody waited for any more is resolved by the leaving; this lets it write its last line.
     if timeout(FLUSH, server.settled()).await.is_err() {
@@ -162,6 +159,7 @@ async fn until_over(server: &Server, plant: &Plant, node: &Node, with_stdio: boo
     stopping.cancel();
     if timeout(GRACE, both(&mut stdio, &mut http)).await.is_err() {
         plant.give_back_all().await;
+        take_fakes_down(plant).await;
         node.leave();
         if timeout(FLUSH, both(&mut stdio, &mut http)).await.is_err() {
             tracing::warn!("a client does not read its answers");
@@ -189,11 +187,18 @@ async fn both<T, U>(stdio: &mut Option<JoinHandle<T>>, http: &mut Option<JoinHan
     }
 }
 
+/// Takes the fakes off the network, within a bound. Done before we leave it, which would be the end of their roster.
+async fn take_fakes_down(plant: &Plant) {
+    if timeout(FAREWELL, plant.stop_all_fakes()).await.is_err() {
+        tracing::warn!("some fakes did not leave in time; the broker will notice by itself");
+    }
+}
+
 /// Says goodbye to the network, within a bound.
 pub(super) async fn leave(node: &Node, running: Running) {
     node.leave();
     if timeout(FAREWELL, running.ended()).await.is_err() {
-        tracing::warn!("the farewell took too long; the broker will notice by itself");
+        tracing::warn!("the farewell took too long; the network will notice by itself");
     }
 }
 

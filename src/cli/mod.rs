@@ -13,18 +13,20 @@ mod ending;
 mod environment;
 mod errand;
 mod fix;
+mod keys;
 mod later;
 mod log;
 mod mcp;
 mod member;
-mod names;
 mod network;
 mod out;
 mod peers;
 mod secrets;
+mod security;
 mod shell;
 mod stop;
 mod tidings;
+mod token;
 mod watch;
 
 use std::{io::Write, process::ExitCode};
@@ -74,6 +76,7 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
             log::init(log::SERVING);
             return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
+        Command::Keygen(args) => keys::make(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
         verb => environment.map_err(Failure::from).and_then(|environment| errand(verb, environment)),

@@ -1,15 +1,25 @@
 //! Our peer on its network, put together from what was typed.
 
-use std::{path::PathBuf, time::Duration};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::Args;
 use uuid::Uuid;
 
-use super::{StartError, names};
+use super::{
+    StartError,
+    environment::Environment,
+    secrets::Secrets,
+    security::{self, SecurityArgs},
+    token,
+};
 use crate::{
+    fake::{Stage, names},
     link::{
         LinkId,
-        mqtt::{self, BrokerUrl, Credentials, Tls, TlsFiles},
+        hub::{self, HubUrl},
+        loopback,
+        mqtt::{self, BrokerUrl, Signing},
+        tls::TlsFiles,
     },
     node::{Identity, Node, Running, Serving},
     plant::{Plant, Settings},
@@ -23,10 +33,17 @@ pub(super) struct NetworkArgs {
     /// PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, never from here.
     #[arg(long, value_name = "URL")]
     pub(super) broker: Option<String>,
-    /// Our name on the network; made up if not given. A name belongs to one process per broker.
+    /// The Socket.IO hub, instead of a broker or beside it: http://host[:7843] or https://host[:8843]; else that of
+    /// PLANTBRIDGE_HUB. What we present to it comes from --auth or PLANTBRIDGE_TOKEN, never from here.
+    #[arg(long, value_name = "URL")]
+    pub(super) hub: Option<String>,
+    /// A file with what we present to the hub: {"token": "…"}. Others must not be able to read it.
+    #[arg(long, value_name = "FILE")]
+    auth: Option<PathBuf>,
+    /// Our name on the network; made up if not given. A name belongs to one process per broker and hub.
     #[arg(long, value_name = "PEER")]
     name: Option<String>,
-    /// The topic prefix all peers share.
+    /// The topic prefix all peers of a broker share.
     #[arg(long, value_name = "TOPIC", default_value = "msgrpc/v2")]
     prefix: String,
     /// How long a call waits for its answer, in milliseconds, unless it says otherwise.
@@ -35,20 +52,38 @@ pub(super) struct NetworkArgs {
     /// Certificates of a private authority to trust beside the system's, as PEM.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Our certificate towards the broker, as PEM. Needs --client-key.
+    /// Our certificate towards the broker and the hub, as PEM. Needs --client-key.
     #[arg(long, value_name = "FILE", requires = "client_key")]
     client_cert: Option<PathBuf>,
     /// The key of --client-cert, as PEM.
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     client_key: Option<PathBuf>,
+    /// Whether no flag named a place, and the environment did.
+    #[arg(skip)]
+    by_environment: bool,
+    #[command(flatten)]
+    security: SecurityArgs,
 }
 
-#[cfg(any(test, feature = "demo"))]
 impl NetworkArgs {
-    /// What they are when none is given.
-    pub(super) fn defaults() -> Self {
-        let (broker, name, prefix) = (None, None, "msgrpc/v2".into());
-        Self { broker, name, prefix, timeout: 10_000, ca: None, client_cert: None, client_key: None }
+    /// What they are when nothing but a broker is given.
+    #[cfg(feature = "demo")]
+    pub(super) fn of_broker(url: &str) -> Self {
+        let (hub, auth, name, prefix) = (None, None, None, "msgrpc/v2".into());
+        let (ca, client_cert, client_key, by_environment) = (None, None, None, false);
+        let security = SecurityArgs::default();
+        let (broker, timeout) = (Some(url.into()), 10_000);
+        Self { broker, hub, auth, name, prefix, timeout, ca, client_cert, client_key, by_environment, security }
+    }
+
+    /// With the places that the environment names, if no flag names any. True if there is one at all.
+    pub(super) fn is_placed(&mut self, environment: &Environment) -> bool {
+        if self.broker.is_none() && self.hub.is_none() {
+            self.broker.clone_from(&environment.broker);
+            self.hub.clone_from(&environment.hub);
+            self.by_environment = true;
+        }
+        self.broker.is_some() || self.hub.is_some()
     }
 }
 
@@ -56,83 +91,192 @@ impl NetworkArgs {
 #[derive(Debug)]
 pub(super) struct Network {
     name: PeerName,
-    link: mqtt::Config,
+    broker: Option<mqtt::Config>,
+    hub: Option<hub::Config>,
     settings: Settings,
-    broker: String,
+    places: String,
+    prefix: Prefix,
+    /// Whether any certificate is taken.
+    insecure: bool,
     contracts: Option<PathBuf>,
 }
 
 /// What is not for the flags of the network to say.
 #[derive(Debug, Default)]
 pub(super) struct Behaviour {
-    /// Whether no flag named the broker.
-    pub(super) broker_is_environments: bool,
     /// What a made-up name begins with.
     pub(super) role: &'static str,
     /// Whether nothing may be changed.
     pub(super) read_only: bool,
-    /// The account at the broker.
-    pub(super) account: Option<Credentials>,
+    /// The account at the broker, and what is presented to a hub.
+    pub(super) secrets: Secrets,
     /// Where contracts are kept.
     pub(super) contracts: Option<PathBuf>,
 }
 
 impl Network {
     /// Checks everything that can be checked before anything is opened.
-    pub(super) fn new(broker: &str, args: NetworkArgs, behaviour: Behaviour) -> Result<Self, StartError> {
+    pub(super) fn new(args: NetworkArgs, behaviour: Behaviour) -> Result<Self, StartError> {
         if behaviour.contracts.as_ref().is_some_and(|path| path.exists() && !path.is_dir()) {
             return Err(StartError("--contracts: a directory is needed, and it is a file".into()));
         }
-        let named = if behaviour.broker_is_environments { "PLANTBRIDGE_BROKER" } else { "--broker" };
-        let url = BrokerUrl::parse(broker).map_err(|error| StartError(format!("{named}: {error}")))?;
         let made_up = || names::name(behaviour.role, Uuid::new_v4().as_u128());
-        let name = args.name.unwrap_or_else(made_up);
-        let name = PeerName::configured(&name).map_err(|error| StartError(format!("--name {name:?}: {error}")))?;
+        let keys = args.security.key_file()?;
+        let name = security::name_of(args.name.as_deref(), keys.as_ref(), made_up)?;
+        let named = if args.by_environment { ["PLANTBRIDGE_BROKER", "PLANTBRIDGE_HUB"] } else { ["--broker", "--hub"] };
         let prefix = Prefix::new(&args.prefix).map_err(|error| StartError(format!("--prefix: {error}")))?;
-        let topics = Topics::new(&prefix, name.clone()).map_err(|error| StartError(format!("--prefix: {error}")))?;
-        let mut link = mqtt::Config::new(url, topics);
-        let broker = link.broker.to_string();
+        let mut broker = args.broker.map(|url| broker_at(named[0], &url, &prefix, &name)).transpose()?;
+        let mut hub = args.hub.map(|url| hub_at(named[1], &url, &name)).transpose()?;
         let files = TlsFiles { ca: args.ca, identity: args.client_cert.zip(args.client_key) };
-        link.tls = tls(&files, link.broker.is_tls())?;
-        link.credentials = behaviour.account;
+        let insecure = args.security.is_insecure();
+        args.security.secure(&files, broker.as_mut(), hub.as_mut())?;
+        if let Some(link) = &mut broker {
+            link.credentials = behaviour.secrets.mqtt;
+        }
+        match (&mut broker, keys) {
+            (Some(link), keys) => link.signing = keys.map(Signing::from),
+            (None, Some(_)) => return Err(StartError("--sign signs frames on a broker, and there is none".into())),
+            (None, None) => {}
+        }
+        match (&mut hub, args.auth) {
+            (Some(link), file) => {
+                link.token = file.as_deref().map(token::of_file).transpose()?.or(behaviour.secrets.token);
+            }
+            (None, Some(_)) => {
+                return Err(StartError("--auth is what is presented to a hub, and there is none".into()));
+            }
+            (None, None) => {}
+        }
+        let at = [broker.as_ref().map(|link| link.broker.to_string()), hub.as_ref().map(|link| link.hub.to_string())];
+        let names = [broker.as_ref().map(|_| "mqtt"), hub.as_ref().map(|_| "hub")];
         let settings = Settings {
             read_only: behaviour.read_only,
             call_timeout: Duration::from_millis(args.timeout.into()),
-            link_names: vec!["mqtt".into()],
+            link_names: names.into_iter().flatten().map(str::to_owned).collect(),
         };
-        Ok(Self { name, link, settings, broker, contracts: behaviour.contracts })
+        let places = at.into_iter().flatten().collect::<Vec<_>>().join(" and ");
+        Ok(Self { name, broker, hub, settings, places, prefix, insecure, contracts: behaviour.contracts })
     }
 
-    /// The broker, as messages name it.
-    pub(super) fn broker(&self) -> &str {
-        &self.broker
+    /// Where it is, as messages say it.
+    pub(super) fn places(&self) -> &str {
+        &self.places
     }
 
-    /// Joins in the background: the link keeps trying for as long as the process runs.
+    /// Whether what we present to the hub could be read on its way.
+    pub(super) fn tells_its_token(&self) -> bool {
+        let exposed = |hub: &hub::Config| {
+            let host = hub.hub.host();
+            let near = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+            hub.token.is_some() && !hub.hub.is_tls() && !near
+        };
+        self.hub.as_ref().is_some_and(exposed)
+    }
+
+    /// Joins in the background: the links keep trying for as long as the process runs.
     pub(super) fn join(self) -> (Plant, Node, Running) {
+        let signing = self.broker.as_ref().and_then(|link| link.signing.as_ref());
+        security::tell(signing, self.insecure);
+        if signing.is_some() && self.hub.is_some() {
+            tracing::warn!(
+                "frames over the hub are not signed, and are taken as they come: --sign holds on the broker only"
+            );
+        }
         let serving = Serving { introspection: true, ..Serving::default() };
+        let (inside, board) = loopback::board(self.name.clone());
+        // Fakes join the broker, each by itself; on a hub alone there are none.
+        let prefix = self.prefix;
+        let stage = self.broker.clone().map(|link| Stage { board, link, prefix });
         let identity = Identity { name: self.name, serving, exposed: Vec::new() };
-        let tap = mqtt::Tap::new(self.link.clone());
-        let (node, running) = Node::start(identity, vec![mqtt::start(self.link, LinkId(0))]);
-        let node = node.with_tap(tap);
-        (Plant::with_contracts(node.clone(), self.settings, self.contracts), node, running)
+        let tap = self.broker.clone().map(mqtt::Tap::new);
+        // Their numbers are their places in the list of names.
+        let mut links = Vec::new();
+        links.extend(self.broker.map(|link| mqtt::start(link, LinkId(0))));
+        if let Some(link) = self.hub {
+            links.push(hub::start(link, LinkId(u8::from(!links.is_empty()))));
+        }
+        links.extend(stage.is_some().then_some(inside));
+        let (node, running) = Node::start(identity, links);
+        let node = match tap {
+            Some(tap) => node.with_tap(tap),
+            None => node,
+        };
+        (Plant::with_fakes(node.clone(), self.settings, self.contracts, stage), node, running)
     }
 }
 
-/// The TLS settings, if files were named. Files for a connection without TLS would protect nothing, so they are refused.
-fn tls(files: &TlsFiles, is_tls: bool) -> Result<Option<Tls>, StartError> {
-    if files.ca.is_none() && files.identity.is_none() {
-        return Ok(None);
-    }
-    if !is_tls {
-        return Err(StartError("--ca, --client-cert and --client-key need a broker with TLS: mqtts://".into()));
-    }
-    Tls::load(files).map(Some).map_err(StartError::new)
+fn broker_at(named: &str, url: &str, prefix: &Prefix, name: &PeerName) -> Result<mqtt::Config, StartError> {
+    let url = BrokerUrl::parse(url).map_err(|error| StartError(format!("{named}: {error}")))?;
+    let topics = Topics::new(prefix, name.clone()).map_err(|error| StartError(format!("--prefix: {error}")))?;
+    Ok(mqtt::Config::new(url, topics))
+}
+
+fn hub_at(named: &str, url: &str, name: &PeerName) -> Result<hub::Config, StartError> {
+    let url = HubUrl::parse(url).map_err(|error| StartError(format!("{named}: {error}")))?;
+    Ok(hub::Config::new(url, name.clone()))
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::wire::signing::Secret;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        network: NetworkArgs,
+    }
+
+    fn typed(arguments: &[&str]) -> NetworkArgs {
+        Typed::parse_from(["x"].iter().chain(arguments)).network
+    }
+
+    fn network(arguments: &[&str]) -> Result<Network, String> {
+        Network::new(typed(arguments), Behaviour { role: "mcp", ..Behaviour::default() }).map_err(|error| error.0)
+    }
+
+    /// Results call a link by what it is, whichever links there are.
+    #[test]
+    fn links_are_named_in_the_order_of_their_numbers() {
+        let both = network(&["--broker", "mqtt://plant", "--hub", "http://plant"]).unwrap();
+        assert_eq!(both.settings.link_names, ["mqtt", "hub"]);
+        assert_eq!(both.places(), "mqtt://plant:1883 and http://plant:7843");
+        assert_eq!(network(&["--hub", "https://plant"]).unwrap().settings.link_names, ["hub"]);
+        assert_eq!(network(&["--broker", "mqtt://plant"]).unwrap().settings.link_names, ["mqtt"]);
+    }
+
+    #[test]
+    fn what_was_typed_wrongly_is_named_by_its_flag() {
+        for (arguments, holds) in [
+            (&["--hub", "plant"][..], "--hub: "),
+            (&["--broker", "plant", "--hub", "http://plant"], "--broker: "),
+            (&["--broker", "mqtt://plant", "--hub", "http://plant", "--ca", "ca.pem"], "need TLS"),
+            (&["--broker", "mqtt://plant", "--auth", "a.json"], "--auth"),
+            (&["--hub", "http://plant", "--auth", "missing.json"], "--auth missing.json: "),
+        ] {
+            let error = network(arguments).unwrap_err();
+            assert!(error.contains(holds), "{arguments:?}: {error}");
+        }
+    }
+
+    /// What was typed wins over the environment as a whole: a hub that was named is not joined by a broker that was not.
+    #[test]
+    fn the_environment_places_us_if_nothing_was_typed() {
+        let (broker, hub) = (Some("mqtt://env".to_owned()), Some("http://env".to_owned()));
+        let environment = Environment { broker, hub, ..Environment::default() };
+        let mut args = typed(&[]);
+        assert!(args.is_placed(&environment) && args.broker.is_some() && args.hub.is_some());
+        let mut args = typed(&["--hub", "http://plant"]);
+        assert!(args.is_placed(&environment) && args.broker.is_none());
+        assert!(!typed(&[]).is_placed(&Environment::default()));
+        // What is wrong with it is not laid at the door of a flag that nobody gave.
+        let mut args = typed(&[]);
+        args.is_placed(&Environment { hub: Some("env".into()), ..Environment::default() });
+        let error = Network::new(args, Behaviour { role: "mcp", ..Behaviour::default() }).unwrap_err().0;
+        assert!(error.starts_with("PLANTBRIDGE_HUB: "), "{error}");
+    }
 
     /// A directory of contracts that is a file is refused before anything is opened; one that is not there yet is not.
     #[test]
@@ -141,10 +285,27 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "x").unwrap();
         let network = |contracts: PathBuf| {
-            let behaviour = Behaviour { contracts: Some(contracts), ..Behaviour::default() };
-            Network::new("mqtt://localhost", NetworkArgs::defaults(), behaviour)
+            let behaviour = Behaviour { role: "mcp", contracts: Some(contracts), ..Behaviour::default() };
+            Network::new(typed(&["--broker", "mqtt://localhost"]), behaviour)
         };
         assert!(network(file).unwrap_err().0.starts_with("--contracts: "));
         assert!(network(folder.path().join("later")).is_ok());
+    }
+
+    /// A token in the clear is worth a word, unless it stays on this machine.
+    #[test]
+    fn a_token_in_the_clear_is_noticed() {
+        let with = |url| {
+            let secrets = Secrets { token: Some(Secret::new("hunter2".into())), ..Secrets::default() };
+            let behaviour = Behaviour { role: "mcp", secrets, ..Behaviour::default() };
+            let network = Network::new(typed(&["--hub", url]), behaviour).unwrap();
+            assert!(!format!("{network:?}").contains("hunter2"));
+            network.tells_its_token()
+        };
+        assert!(with("http://plant"));
+        for safe in ["https://plant", "http://127.0.0.1", "ws://[::1]", "http://localhost"] {
+            assert!(!with(safe), "{safe}");
+        }
+        assert!(!network(&["--hub", "http://plant"]).unwrap().tells_its_token());
     }
 }

@@ -7,7 +7,10 @@ use super::{
     ending::Failure,
     errand::{Errand, ErrandArgs},
 };
-use crate::mcp::{text, tools};
+use crate::{
+    mcp::{text, tools},
+    plant::Peers,
+};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct PeersArgs {
@@ -17,9 +20,11 @@ pub(super) struct PeersArgs {
 
 /// Lists them. The first sweep of presence is awaited for a second at most.
 pub(super) async fn run(errand: &Errand) -> Result<(), Failure> {
-    let (peers, forgotten) = errand.look(errand.plant.peers()).await?;
-    let links = &errand.plant.settings().link_names;
-    let details: Vec<Json> = peers.iter().map(|peer| tools::peer_detail(peer, links)).collect();
+    let Peers { lines: peers, forgotten, down } = errand.look(errand.plant.peers()).await?;
+    let details: Vec<Json> = peers.iter().map(|peer| tools::peer_detail(&errand.plant, peer)).collect();
+    for (link, why) in down {
+        errand.out.note(&format!("peers that only {link} leads to are left out, for it is down: {}", why.detail));
+    }
     if errand.out.json {
         let names: Vec<&str> = peers.iter().map(|peer| peer.name.as_str()).collect();
         let mut answer = Map::new();

@@ -2,7 +2,7 @@
 
 use std::env::{self, VarError};
 
-use super::StartError;
+use super::{StartError, token};
 use crate::{
     door::auth::Keys,
     link::mqtt::{Credentials, Secret},
@@ -15,6 +15,8 @@ pub(super) struct Secrets {
     pub(super) mqtt: Option<Credentials>,
     /// The token of the HTTP door, of which only a digest is kept.
     pub(super) door: Option<Keys>,
+    /// What is presented to a hub, unless a file says otherwise.
+    pub(super) token: Option<Secret>,
 }
 
 /// The prefixes under which the account is looked for: ours first. One source or the other, never a mixture.
@@ -22,7 +24,7 @@ const PREFIXES: [&str; 2] = ["PLANTBRIDGE", "SOURCE_RPC"];
 
 /// Reads them.
 pub(super) fn read() -> Result<Secrets, StartError> {
-    let mut secrets = Secrets::default();
+    let mut secrets = Secrets { token: token::of_environment()?, ..Secrets::default() };
     for prefix in PREFIXES {
         if secrets.mqtt.is_none() {
             secrets.mqtt = account(prefix, |name| env::var(name))?;

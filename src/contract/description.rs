@@ -49,7 +49,9 @@ impl Description {
             version: reader.member(root, "version", Reader::text),
             validating: reader.member(root, "validating", Reader::flag).unwrap_or(false),
             namespaces: read_named(&mut reader, root, "namespaces", read_namespace),
-            types: reader.member(root, "types", |reader, types| Some(reader.types(types))).unwrap_or_default(),
+            types: reader
+                .member(root, "types", |reader, types| Some(reader.described_types(types)))
+                .unwrap_or_default(),
             elevated: present(root, "elevated"),
             host: present(root, "host"),
             ..Self::default()

@@ -3,7 +3,8 @@
 //! ([`surface`], [`shape`]), how a method reads as one line ([`signature`]), how a state path is walked ([`path`]), how a
 //! collection is read ([`data`]), what names one state of a row ([`stamp`]), what nodes inherit ([`context`]), how words of
 //! a command line become values ([`words`]), whether one contract or live peer still serves who was built against another
-//! ([`compat`]), a contract rebuilt from a description ([`rebuild`]) and as the text of its file ([`written`]).
+//! ([`compat`]), a contract rebuilt from a description ([`rebuild`]) and as the text of its file ([`written`]), and values to
+//! stand in for real ones ([`samples`]).
 //!
 //! Nothing here reads a clock, performs I/O or draws randomness. Everything read here may come from a hostile peer: what
 //! passes a bound is left out and reported, and nothing panics.
@@ -20,6 +21,7 @@ mod parse;
 pub mod path;
 pub mod pattern;
 pub mod rebuild;
+pub mod samples;
 pub mod shape;
 pub mod signature;
 pub mod stamp;

@@ -1,6 +1,6 @@
 //! The type language: one [`TypeNode`] per `kind`, and the named types they refer to (semantics 3).
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use super::Pattern;
 
@@ -156,28 +156,36 @@ pub enum Literal {
 /// Named types. A name finds what was declared under it and nothing else (S-037).
 #[derive(Clone, Debug, Default)]
 pub struct Types {
-    named: HashMap<String, TypeNode>,
+    /// Shared until somebody adds to it: many may hold the types of one contract.
+    named: Arc<HashMap<String, TypeNode>>,
+    /// Types that many declare to the letter, held once.
+    also: Option<&'static Self>,
 }
 
 impl Types {
     /// The type declared as `name`.
     pub fn get(&self, name: &str) -> Option<&TypeNode> {
-        self.named.get(name)
+        self.named.get(name).or_else(|| self.also?.get(name))
     }
 
     /// Declares a type; a later declaration replaces the earlier one.
     pub fn insert(&mut self, name: impl Into<String>, node: TypeNode) {
-        self.named.insert(name.into(), node);
+        Arc::make_mut(&mut self.named).insert(name.into(), node);
+    }
+
+    /// Declares what `others` declares too. A type declared here comes before one of them.
+    pub(crate) fn share(&mut self, others: &'static Self) {
+        self.also = Some(others);
     }
 
     /// How many types are declared.
     pub fn len(&self) -> usize {
-        self.named.len()
+        self.named.len() + self.also.map_or(0, Self::len)
     }
 
     /// Whether none are.
     pub fn is_empty(&self) -> bool {
-        self.named.is_empty()
+        self.len() == 0
     }
 
     /// The type at the end of a chain of references that starts at `node`; `None` for an unknown name or a ring.

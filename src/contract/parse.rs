@@ -154,6 +154,32 @@ impl Reader {
         types
     }
 
+    /// Named types of a description. Every peer that can be described declares the types of introspection, and most declare
+    /// them to the letter: those are not kept once a peer.
+    pub(crate) fn described_types(&mut self, value: &Value) -> Types {
+        let known = super::introspection();
+        let mut types = Types::default();
+        let Some(map) = self.map(value) else { return types };
+        let (mut others, mut known_ones) = (Vec::new(), 0);
+        for (name, node) in map.iter() {
+            if known.types_entry.get(name) == Some(node) {
+                known_ones += 1;
+            } else {
+                others.push((name, node));
+            }
+        }
+        // All of them or none: what a peer does not declare is not declared.
+        let shared = known_ones == known.types.len();
+        if shared {
+            types.share(&known.types);
+        }
+        for (name, node) in if shared { others } else { map.iter().collect() } {
+            let node = self.at(name, |reader| reader.node(node));
+            types.insert(name, node);
+        }
+        types
+    }
+
     /// One type node.
     pub(crate) fn node(&mut self, value: &Value) -> TypeNode {
         self.node_at(value, 0)

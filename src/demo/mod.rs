@@ -21,10 +21,16 @@ use crate::{
 /// A running bakery behind an embedded broker. [`Demo::stop`] ends it in order; dropping it ends it all the same.
 #[derive(Debug)]
 pub struct Demo {
-    bakery: Peer,
-    packaging: Peer,
+    peers: Peers,
     broker: Broker,
     url: String,
+}
+
+/// The peers of the bakery, on links of the caller's. Dropping them takes them off their network.
+#[derive(Debug)]
+pub struct Peers {
+    bakery: Peer,
+    packaging: Peer,
 }
 
 /// Why there is no demo.
@@ -51,16 +57,15 @@ impl Demo {
     /// Starts it all; both peers are online when this returns. Must be called inside a tokio runtime.
     pub async fn start() -> Result<Self, DemoError> {
         let broker = Broker::start().await?;
-        let stand_up = |peer: Result<Peer, bakery::PeerError>| peer.map_err(|error| DemoError::Peer(error.to_string()));
-        let bakery = stand_up(Peer::bakery(join(&broker, BAKERY)?))?;
-        let packaging = stand_up(Peer::packaging(join(&broker, PACKAGING)?))?;
         let url = broker.url();
-        let demo = Self { bakery, packaging, broker, url };
-        if demo.is_ready().await {
-            return Ok(demo);
+        let (bakery, packaging) = (join(&broker, BAKERY)?, join(&broker, PACKAGING)?);
+        match Peers::start(bakery, packaging).await {
+            Ok(peers) => Ok(Self { peers, broker, url }),
+            Err(error) => {
+                broker.stop(BROKER_WAIT).await;
+                Err(error)
+            }
         }
-        demo.stop().await;
-        Err(DemoError::NotReady(READY_WAIT))
     }
 
     /// Where the broker listens, as `mqtt://127.0.0.1:PORT`.
@@ -70,8 +75,26 @@ impl Demo {
 
     /// Takes the peers off the network, then ends the broker. Takes a few seconds at most.
     pub async fn stop(self) {
-        tokio::join!(self.bakery.stop(LEAVE_WAIT), self.packaging.stop(LEAVE_WAIT));
+        self.peers.stop().await;
         self.broker.stop(BROKER_WAIT).await;
+    }
+}
+
+impl Peers {
+    /// Stands both up, on links that join as `bakery` and as `packaging`; they have met when this returns.
+    pub async fn start(bakery: Link, packaging: Link) -> Result<Self, DemoError> {
+        let stand_up = |peer: Result<Peer, bakery::PeerError>| peer.map_err(|error| DemoError::Peer(error.to_string()));
+        let peers = Self { bakery: stand_up(Peer::bakery(bakery))?, packaging: stand_up(Peer::packaging(packaging))? };
+        if peers.is_ready().await {
+            return Ok(peers);
+        }
+        peers.stop().await;
+        Err(DemoError::NotReady(READY_WAIT))
+    }
+
+    /// Takes them off the network. Takes a few seconds at most.
+    pub async fn stop(self) {
+        tokio::join!(self.bakery.stop(LEAVE_WAIT), self.packaging.stop(LEAVE_WAIT));
     }
 
     /// Whether each peer came to see the other, which means that both announced themselves.

@@ -12,8 +12,15 @@
 //! Whoever holds a link must neither wait for room in `outbound` nor stop receiving `events` before they end: a link whose
 //! events nobody takes stops reading. `events` ends when the link's task has ended, which is the way to join it.
 
+mod authority;
+mod backoff;
+pub mod hub;
 pub mod loopback;
 pub mod mqtt;
+mod seat;
+mod socket;
+pub mod tls;
+pub mod trust;
 
 use std::sync::{
     Arc,
@@ -27,6 +34,17 @@ use crate::wire::{Frame, PeerName};
 /// Names one link of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(pub u8);
+
+impl LinkId {
+    /// The link that leads to peers of this very process and to nobody else. It is up whatever becomes of a network, so
+    /// that it being up says nothing of one.
+    pub const INSIDE: Self = Self(u8::MAX);
+
+    /// Whether it leads to peers of this very process only.
+    pub fn is_inside(self) -> bool {
+        self == Self::INSIDE
+    }
+}
 
 /// One connection to a network, kept up for as long as this value lives.
 #[derive(Debug)]
@@ -46,8 +64,9 @@ pub enum Outbound {
     Frame {
         /// The sender's own number for it.
         id: u64,
-        /// The frame.
-        frame: Frame,
+        /// The frame. Boxed, as in [`LinkEvent::Frame`]: a channel keeps room for many of its largest message, and there may be
+        /// many links.
+        frame: Box<Frame>,
         /// To be taken immediately before it is written, by a link that is up; if it is taken already, the frame is no
         /// longer wanted and is dropped without a word.
         claim: Option<Claim>,
@@ -59,6 +78,8 @@ pub enum Outbound {
     },
     /// Leave: announce the departure, flush, disconnect. [`LinkEvent::Closed`] follows, and then nothing.
     Leave,
+    /// Leave without a word, because somebody else goes by our name: what is announced under it is theirs.
+    Yield,
 }
 
 /// Decides, once and for all, whether a frame left or was withdrawn: whoever takes it first wins. The link takes it to
@@ -81,8 +102,10 @@ pub enum LinkEvent {
     Up,
     /// The connection is lost; the link is trying again by itself. What was accepted and not answered is in doubt.
     Down(DownReason),
-    /// A frame arrived, addressed to us.
-    Frame(Frame),
+    /// A frame arrived, addressed to us. Who sent it is what it claims.
+    Frame(Box<Frame>),
+    /// A frame arrived, addressed to us, and its source was verified.
+    Verified(Box<Frame>),
     /// A peer is there, with the shape of its surface if it announces one.
     Online {
         /// Which.
@@ -106,6 +129,15 @@ pub enum LinkEvent {
     Refused(String),
     /// The link has left the network and ends.
     Closed,
+}
+
+/// How sure it is who sent a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It says so, and nothing vouches for it but what the broker lets through.
+    Claimed,
+    /// It carries the signature of the key that is listed for its source.
+    Verified,
 }
 
 /// Why a link is down.
@@ -146,7 +178,7 @@ pub enum Rejection {
     #[error("too much is waiting to be written")]
     Full,
     /// The frame is larger than the other side accepts.
-    #[error("the message is {bytes} bytes and the broker accepts {limit}")]
+    #[error("the message is {bytes} bytes and the other side accepts {limit}")]
     TooLarge {
         /// How large it is.
         bytes: usize,

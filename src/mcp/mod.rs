@@ -12,6 +12,7 @@ pub mod error;
 pub mod load;
 pub mod page;
 mod refusal;
+mod refusal_documents;
 pub mod registry;
 pub mod result;
 pub mod schema;

@@ -4,17 +4,20 @@ use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{ErrorCode, NextCall, Outcome, ToolError};
+use super::{
+    ErrorCode, NextCall, Outcome, ToolError,
+    refusal_documents::{of_contracts, of_fakes},
+};
 use crate::{
     contract::{Effect, context::Ref},
-    link::DownKind,
+    link::{DownKind, DownReason},
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
     plant::{PlantError, TapTrouble, Target, TicketState, TicketView},
     wire::RemoteError,
 };
 
 /// How long to wait before the network is tried again.
-const LINK_RETRY: Duration = Duration::from_secs(1);
+pub(super) const LINK_RETRY: Duration = Duration::from_secs(1);
 /// How many hosts of a chain an error names.
 const HOPS: usize = 32;
 /// How long to wait before a peer that was busy is asked again.
@@ -91,6 +94,11 @@ impl From<PlantError> for ToolError {
             | PlantError::ContractChanged { .. }
             | PlantError::CannotRead { .. }
             | PlantError::CannotWrite { .. }) => of_contracts(error, message),
+            error @ (PlantError::NameInUse { .. }
+            | PlantError::InvalidScript { .. }
+            | PlantError::ExecDisabled { .. }
+            | PlantError::FakeFailed { .. }
+            | PlantError::UnknownFake { .. }) => of_fakes(error, message),
             PlantError::TapUnavailable(trouble) => tap_unavailable(&trouble, message),
             PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
             PlantError::LimitReached { limit, .. } => {
@@ -101,40 +109,6 @@ impl From<PlantError> for ToolError {
             }
         }
     }
-}
-
-/// What has to do with contracts and their files. Nothing was changed, in the plant or on the disk.
-fn of_contracts(error: PlantError, message: String) -> ToolError {
-    match error {
-        PlantError::UnknownContract { alternatives, .. } => {
-            ToolError::new(ErrorCode::UnknownContract, message).alternatives(alternatives).fix("call list_contracts {}")
-        }
-        PlantError::InvalidContract { problems, .. } => {
-            let problems: Vec<Json> =
-                problems.iter().map(|problem| json!({"pointer": problem.pointer, "problem": problem.what})).collect();
-            ToolError::new(ErrorCode::InvalidContract, message).detail("problems", problems)
-        }
-        PlantError::ContractChanged { name, now } => {
-            let fix = match &now {
-                Some(_) => format!(
-                    "look at it with read_contract {}, then give what is there now as expect_sha256 if it is to go",
-                    json!({ "name": name })
-                ),
-                None => "save it without expect_sha256".to_owned(),
-            };
-            let error = ToolError::new(ErrorCode::CannotWrite, message)
-                .cause("what was expected of the file does not hold")
-                .fix(fix);
-            now.into_iter().fold(error, |error, now| error.detail("sha256", now))
-        }
-        PlantError::CannotWrite { .. } => ToolError::new(ErrorCode::CannotWrite, message)
-            .fix("if it is not the name, ask a person to look at the directory the bridge was given with --contracts"),
-        PlantError::NoContracts => ToolError::new(ErrorCode::CannotRead, message)
-            .cause("the bridge was started without --contracts")
-            .fix("ask a person to start the bridge with --contracts, or give the contract itself"),
-        _ => ToolError::new(ErrorCode::CannotRead, message),
-    }
-    .outcome(Outcome::NotRun)
 }
 
 impl ToolError {
@@ -235,20 +209,19 @@ pub(crate) const fn ticket_state(state: &TicketState) -> &'static str {
     }
 }
 
-fn unavailable(links: &[LinkState], message: String) -> ToolError {
-    let refused = links.iter().filter_map(|link| link.down.as_ref()).any(|down| down.kind == DownKind::Unauthorized);
-    let fix = if refused {
-        "the broker refuses this bridge: a person must set PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD"
-    } else {
-        "the bridge keeps trying; call again, or ask a person whether the broker runs"
+fn unavailable(links: &[(String, LinkState)], message: String) -> ToolError {
+    let refused =
+        links.iter().find(|(_, link)| link.down.as_ref().is_some_and(|down| down.kind == DownKind::Unauthorized));
+    let fix = match refused {
+        Some((name, _)) if name == "hub" => {
+            "the hub refuses this bridge: a person must set PLANTBRIDGE_TOKEN, or name a file with --auth"
+        }
+        Some(_) => {
+            "the broker refuses this bridge: a person must set PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD"
+        }
+        None => "the bridge keeps trying; call again, or ask a person whether the broker or the hub runs",
     };
-    let states: Vec<Json> = links
-        .iter()
-        .map(|link| match &link.down {
-            None => json!({"state": "up"}),
-            Some(down) => json!({"state": "down", "kind": word(down.kind), "detail": down.detail}),
-        })
-        .collect();
+    let states: Vec<Json> = links.iter().map(|(name, link)| link_state(name, link.down.as_ref())).collect();
     ToolError::new(ErrorCode::NetworkUnavailable, message)
         .fix(fix)
         .detail("links", states)
@@ -279,6 +252,14 @@ fn tap_unavailable(trouble: &TapTrouble, message: String) -> ToolError {
             .cause("probably its access list does not let this account read that")
             .fix(allow)
             .detail("filter", &**filter),
+    }
+}
+
+/// How a link is.
+pub(super) fn link_state(name: &str, down: Option<&DownReason>) -> Json {
+    match down {
+        None => json!({"name": name, "state": "up"}),
+        Some(down) => json!({"name": name, "state": "down", "kind": word(down.kind), "detail": down.detail}),
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     contract::context::{Change, TopologyFault},
-    wire::{Correlation, Value},
+    wire::{Correlation, PeerName, Value},
 };
 
 /// What the handle asks for.
@@ -21,7 +21,8 @@ use crate::{
 pub(super) enum Command {
     Call {
         id: CallId,
-        call: Call,
+        /// Boxed: it is much larger than the rest, and a channel keeps room for many.
+        call: Box<Call>,
         correlation: Correlation,
         answer: Caller,
     },
@@ -58,6 +59,10 @@ pub(super) enum Command {
         run: RunId,
         value: Option<Value>,
     },
+    /// This run never answers.
+    Unanswered(RunId),
+    /// The host of this peer says that another one left.
+    Departed(PeerName),
 }
 
 /// Where the answer of a call goes, and with the receipt of a deferred method what becomes of its ticket.
@@ -69,4 +74,5 @@ pub(super) enum Release {
     Abandon(CallId),
     Unsubscribe(SubscriptionId),
     Leave,
+    Yield,
 }

@@ -44,7 +44,8 @@ impl Running {
     }
 }
 
-pub(super) fn start(identity: Identity, links: Vec<Link>) -> (Node, Running) {
+/// `hosted`: whoever starts it knows who is on the network, and says who left.
+pub(super) fn start(identity: Identity, links: Vec<Link>, hosted: bool) -> (Node, Running) {
     let (commands, commands_rx) = mpsc::channel(COMMAND_QUEUE);
     let (releases, releases_rx) = mpsc::unbounded_channel();
     let (network_tx, network) = watch::channel(Arc::default());
@@ -53,6 +54,9 @@ pub(super) fn start(identity: Identity, links: Vec<Link>) -> (Node, Running) {
     let node = Node { shared: Arc::new(shared), tap: None };
     let epoch = Uuid::new_v4().simple().to_string();
     let mut state = NodeState::new(name, links.iter().map(|link| link.id), epoch, Uuid::new_v4().into_bytes());
+    if hosted {
+        state.be_hosted();
+    }
     let mut services = HashMap::new();
     state.serve(identity.serving);
     for (exposed, service) in identity.exposed {
@@ -75,6 +79,7 @@ pub(super) fn start(identity: Identity, links: Vec<Link>) -> (Node, Running) {
         run_ids: HashMap::new(),
         owed: HashMap::new(),
         leaving: false,
+        hosted,
     };
     (node, Running(tokio::spawn(driver.run())))
 }
@@ -107,6 +112,7 @@ struct Driver {
     /// The runs that answer later, and how they are told that nobody waits any more.
     owed: HashMap<RunId, watch::Sender<bool>>,
     leaving: bool,
+    hosted: bool,
 }
 
 impl Driver {
@@ -222,7 +228,7 @@ impl Driver {
             Command::Subscribe { deliveries, .. } if deliveries.is_closed() => {}
             Command::Call { id, call, correlation, answer } => {
                 self.calls.insert(id, answer);
-                self.state.call(id, call, correlation, now);
+                self.state.call(id, *call, correlation, now);
             }
             Command::Subscribe { id, stream, deliveries, missed } => {
                 self.listeners.insert(id, Listener { deliveries, missed });
@@ -244,6 +250,8 @@ impl Driver {
                 let _ = answer.send(deferred);
             }
             Command::Progress { run, value } => self.state.progress(run, value),
+            Command::Unanswered(run) => self.state.leave_unanswered(run, now),
+            Command::Departed(peer) => self.state.departed(&peer),
         }
     }
 
@@ -254,16 +262,17 @@ impl Driver {
                 self.listeners.remove(&id);
                 self.state.unsubscribe(id, fresh(), now);
             }
-            Release::Leave => self.leave(now),
+            Release::Leave => self.leave(now, || Outbound::Leave),
+            Release::Yield => self.leave(now, || Outbound::Yield),
         }
     }
 
-    fn leave(&mut self, now: Now) {
+    fn leave(&mut self, now: Now, said: fn() -> Outbound) {
         self.leaving = true;
         self.state.close(now);
         self.drain();
         // A link whose queue is full is not coming back to read it: it is dropped, which ends it.
-        self.links.retain(|(_, link)| link.outbound.try_send(Outbound::Leave).is_ok());
+        self.links.retain(|(_, link)| link.outbound.try_send(said()).is_ok());
     }
 
     fn drain(&mut self) {
@@ -285,7 +294,7 @@ impl Driver {
 
     fn send(&mut self, send: Send, now: Now) {
         let (outbound, id) = match send.what {
-            SendWhat::Frame { id, frame, claim } => (Outbound::Frame { id, frame, claim }, Some(id)),
+            SendWhat::Frame { id, frame, claim } => (Outbound::Frame { id, frame: Box::new(frame), claim }, Some(id)),
             SendWhat::Announce(shape) => (Outbound::Announce { shape }, None),
         };
         let link = self.links.iter().find(|(known, _)| *known == send.link);
@@ -315,6 +324,8 @@ impl Driver {
                 }
             }
             NodeEvent::NetworkChanged => self.network_changed = true,
+            // What happens to the network stands in the log of the host, once and not for every peer it has.
+            NodeEvent::Note(note) if self.hosted => log::note_of_hosted(self.node.name(), &note),
             NodeEvent::Note(note) => log::note(&note),
         }
     }

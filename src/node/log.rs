@@ -1,6 +1,7 @@
 //! What of the network stands in the log.
 
 use super::state::Note;
+use crate::wire::PeerName;
 
 /// Logs what happened and changed nothing.
 pub(super) fn note(note: &Note) {
@@ -17,4 +18,9 @@ pub(super) fn note(note: &Note) {
         Note::Refused(why) => tracing::debug!("a frame was refused: {why}"),
         Note::Unwritten(why) => tracing::warn!("an answer or event of ours could not be written: {why}"),
     }
+}
+
+/// The same of a peer beside ours, whose host has a log of its own.
+pub(super) fn note_of_hosted(me: &PeerName, note: &Note) {
+    tracing::debug!(peer = %me, ?note);
 }

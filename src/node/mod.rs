@@ -50,15 +50,16 @@ pub use self::{
     error::{CallError, Certainty, Doubt, NotSent},
     service::{Later, Service, ServiceFuture},
     state::{
-        Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, Roster, RunId, SNAPSHOT, Seen, Serving, Stream,
-        TicketUpdate,
+        Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, METHOD_CODES, Roster, RunId, SNAPSHOT, Seen,
+        Serving, Stream, TicketUpdate,
     },
     ticket::{Ended, Progress, TicketHandle, TicketLog},
     traffic::{Traffic, TrafficNews},
 };
+pub use crate::link::Origin;
 use crate::{
     contract::context::{Change, TopologyFault},
-    link::{Link, LinkId, mqtt::Tap},
+    link::{DownKind, Link, LinkId, mqtt::Tap},
     wire::{PeerName, Stamp, Value},
 };
 
@@ -89,14 +90,29 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether any link is up.
+    /// Whether any link to a network is up; the one inside this process is none.
     pub fn is_up(&self) -> bool {
-        self.links.iter().any(|(_, link)| link.down.is_none())
+        self.links.iter().any(|(id, link)| !id.is_inside() && link.down.is_none())
     }
 
-    /// Whether every link that is up has completed its first sweep of presence, and one is up.
+    /// Whether a link to a network is up, and each that is up has completed its first sweep of presence, and none is still joining for
+    /// the first time.
     pub fn is_settled(&self) -> bool {
-        self.is_up() && self.links.iter().all(|(_, link)| link.down.is_some() || link.settled)
+        let known = |link: &LinkState| match &link.down {
+            None => link.settled,
+            Some(down) => down.kind != DownKind::Joining,
+        };
+        self.is_up() && self.links.iter().all(|(id, link)| id.is_inside() || known(link))
+    }
+
+    /// Whether a link that leads to this peer is up.
+    pub fn reaches(&self, peer: &Seen) -> bool {
+        peer.links.iter().any(|link| self.is_link_up(*link))
+    }
+
+    /// Whether this link is up.
+    pub fn is_link_up(&self, link: LinkId) -> bool {
+        self.links.iter().any(|(id, state)| *id == link && state.down.is_none())
     }
 }
 
@@ -194,7 +210,12 @@ const LISTENER_QUEUE: usize = 1024;
 impl Node {
     /// Starts the driver over these links. The second value ends when the node has left.
     pub fn start(identity: Identity, links: Vec<Link>) -> (Self, Running) {
-        driver::start(identity, links)
+        driver::start(identity, links, false)
+    }
+
+    /// Starts one that keeps no roster: a peer beside another one of this process, which says who left ([`Node::departed`]).
+    pub fn start_hosted(identity: Identity, links: Vec<Link>) -> (Self, Running) {
+        driver::start(identity, links, true)
     }
 
     /// Our own name.
@@ -205,6 +226,11 @@ impl Node {
     /// What is known of the network now.
     pub fn network(&self) -> Arc<Network> {
         self.shared.network.borrow().clone()
+    }
+
+    /// What is known of the network, and whenever it changes.
+    pub fn watch_network(&self) -> watch::Receiver<Arc<Network>> {
+        self.shared.network.clone()
     }
 
     /// Waits until `done` holds for the network, at most `bound`; gives what is known then.
@@ -220,7 +246,7 @@ impl Node {
         let id = CallId(self.next_id());
         let correlation = Uuid::new_v4().hyphenated().to_string();
         let (answer, answered) = oneshot::channel();
-        let command = Command::Call { id, call, correlation: correlation.clone().into(), answer };
+        let command = Command::Call { id, call: Box::new(call), correlation: correlation.clone().into(), answer };
         self.shared.commands.try_send(command).map_err(|error| not_taken(&error))?;
         let mut waiting = Waiting { id, shared: &self.shared, armed: true };
         let outcome = answered.await;
@@ -277,6 +303,17 @@ impl Node {
     /// [`Running`] for the end of it.
     pub fn leave(&self) {
         let _ = self.shared.releases.send(Release::Leave);
+    }
+
+    /// Leaves the network without a word, because somebody else goes by our name there.
+    pub fn yield_name(&self) {
+        let _ = self.shared.releases.send(Release::Yield);
+    }
+
+    /// Another peer left the network: what it held here ends. For a peer that keeps no roster of its own.
+    pub async fn departed(&self, peer: PeerName) {
+        // A driver that is gone holds nothing for anybody.
+        let _ = self.shared.commands.send(Command::Departed(peer)).await;
     }
 
     fn next_id(&self) -> u64 {

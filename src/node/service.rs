@@ -33,6 +33,12 @@ impl Later {
 }
 
 impl Node {
+    /// Leaves the call of this run without any answer, now and later, as a peer does that hangs. Its caller waits as long as
+    /// it has patience; nobody else has to (S-122).
+    pub async fn leave_unanswered(&self, run: RunId) {
+        let _ = self.shared.commands.send(Command::Unanswered(run)).await;
+    }
+
     /// Answers the call of this run later (wire.md 5.8): the caller gets its receipt now, good for `life` from the call on
     /// (half an hour if not given), and what the run returns, or how it fails, is the end of its ticket. The next command
     /// of the namespace may start. To be asked before the work begins.

@@ -39,7 +39,7 @@ const SEARCH: Duration = Duration::from_secs(30);
 impl Plant {
     /// Asks every peer, through memory, for namespaces that declare `capability` exactly.
     pub async fn find_capability(&self, capability: &str) -> Result<Capabilities, PlantError> {
-        let (peers, _) = self.peers().await?;
+        let peers = self.peers().await?.lines;
         let over = Instant::now() + SEARCH;
         let room = Arc::new(Semaphore::new(AT_ONCE));
         let mut asking = JoinSet::new();

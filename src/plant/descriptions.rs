@@ -201,7 +201,7 @@ impl Plant {
             Ok(answer) => answer.value.unwrap_or(Value::Null),
             // That the link is down says nothing about the peer, and is not remembered as if it did.
             Err(CallError::NotSent(NotSent::LinkDown) | CallError::UnknownOutcome(Doubt::LinkLost(_))) => {
-                return Err(super::unavailable(&self.node().network()));
+                return Err(self.unavailable(&self.node().network()));
             }
             Err(error @ CallError::NotSent(_)) => {
                 let target = Target { peer: peer.clone(), namespace: "msgrpc".into(), method: "describe".into() };

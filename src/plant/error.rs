@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::TicketView;
+use super::{TicketView, fakes::taken};
 use crate::{
     contract::{Effect, Problem, context::Ref},
+    fake::Taken,
     link::DownReason,
     node::{CallError, LinkState},
     wire::{PeerName, RemoteError},
@@ -26,8 +27,8 @@ pub enum PlantError {
     /// No link is up.
     #[error("the plant network is not reachable: {}", why_down(.links))]
     NetworkUnavailable {
-        /// How each link is.
-        links: Vec<LinkState>,
+        /// How each link is, by its name.
+        links: Vec<(String, LinkState)>,
     },
     /// Nobody of that name is on the network.
     #[error("no peer named '{peer}' is on the network")]
@@ -267,6 +268,42 @@ pub enum PlantError {
         /// Why.
         why: String,
     },
+    /// Somebody answers to the name a fake was to have.
+    #[error("{}", taken(.name, *.who))]
+    NameInUse {
+        /// The name.
+        name: PeerName,
+        /// Who has it.
+        who: Taken,
+    },
+    /// The script does not fit the contract.
+    #[error("the script cannot be played: {}", first(.problems))]
+    InvalidScript {
+        /// Everything that is wrong with it.
+        problems: Vec<Problem>,
+    },
+    /// The script brings code along, which this bridge does not run.
+    #[error("this script uses {}, which run code it supplied; this bridge runs none", .uses.join(" and "))]
+    ExecDisabled {
+        /// The fields that hold it.
+        uses: Vec<&'static str>,
+    },
+    /// The fake did not come to stand on the network; nothing of it is there.
+    #[error("the fake '{name}' could not be started: {why}")]
+    FakeFailed {
+        /// Its name.
+        name: PeerName,
+        /// Why.
+        why: String,
+    },
+    /// No fake of that name was started here.
+    #[error("no fake named '{fake}' was started here")]
+    UnknownFake {
+        /// The name.
+        fake: String,
+        /// Those there are.
+        alternatives: Vec<String>,
+    },
     /// The traffic of others cannot be heard.
     #[error("the traffic cannot be watched: {0}")]
     TapUnavailable(TapTrouble),
@@ -355,7 +392,7 @@ fn found_instead(now: Option<&str>) -> String {
     }
 }
 
-fn why_down(links: &[LinkState]) -> String {
-    let reasons = links.iter().filter_map(|link| link.down.as_ref()).map(|reason| reason.detail.clone());
+fn why_down(links: &[(String, LinkState)]) -> String {
+    let reasons = links.iter().filter_map(|(_, link)| link.down.as_ref()).map(|reason| reason.detail.clone());
     reasons.collect::<Vec<_>>().join("; ")
 }

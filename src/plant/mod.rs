@@ -10,6 +10,7 @@ mod control;
 mod describe;
 mod descriptions;
 mod error;
+mod fakes;
 mod gate;
 mod leases;
 mod listening;
@@ -44,10 +45,11 @@ pub use describe::Described;
 use descriptions::Descriptions;
 pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, TapTrouble, Target};
+pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
 use leases::Leases;
 pub use leases::{Authority, KnownAuthority};
-pub use peers::{PeerKind, PeerLine};
+pub use peers::{PeerKind, PeerLine, Peers};
 pub use read_context::{ContextRead, ContextStatus, ReadContext};
 pub use read_state::{ReadState, Snapshot};
 pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, Store, Writable, WriteRow, Written};
@@ -65,6 +67,8 @@ pub use watch_traffic::{Interruption, TrafficWatched, WatchTraffic};
 pub use watches::StartWatch;
 
 use crate::{
+    fake::{Fakes, Stage},
+    link::LinkId,
     node::{LinkState, Network, Node, Seen},
     wire::PeerName,
 };
@@ -86,6 +90,7 @@ struct Shared {
     tickets: Tickets,
     leases: Leases,
     contracts: contracts::Contracts,
+    fakes: Fakes,
     recordings: watch_traffic::Recordings,
 }
 
@@ -113,13 +118,34 @@ impl Plant {
 
     /// The same, with a directory where contracts are kept.
     pub fn with_contracts(node: Node, settings: Settings, directory: Option<std::path::PathBuf>) -> Self {
+        Self::with_fakes(node, settings, directory, None)
+    }
+
+    /// The same, with a place where fakes may stand.
+    pub fn with_fakes(
+        node: Node,
+        settings: Settings,
+        directory: Option<std::path::PathBuf>,
+        stage: Option<Stage>,
+    ) -> Self {
         let (descriptions, spent) = (Descriptions::default(), rows::Spent::default());
         let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
         let (tickets, leases) = (Tickets::default(), Leases::default());
-        let contracts = contracts::Contracts::in_directory(directory);
+        let (contracts, fakes) = (contracts::Contracts::in_directory(directory), Fakes::new(node.clone(), stage));
         let recordings = watch_traffic::Recordings::default();
-        let shared =
-            Shared { node, settings, descriptions, spent, baselines, watches, tickets, leases, contracts, recordings };
+        let shared = Shared {
+            node,
+            settings,
+            descriptions,
+            spent,
+            baselines,
+            watches,
+            tickets,
+            leases,
+            contracts,
+            fakes,
+            recordings,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -133,8 +159,17 @@ impl Plant {
         &self.shared.settings
     }
 
+    /// Whether a link to the plant is up.
+    pub fn is_on_network(&self) -> bool {
+        self.node().network().is_up()
+    }
+
     fn node(&self) -> &Node {
         &self.shared.node
+    }
+
+    fn fakes(&self) -> &Fakes {
+        &self.shared.fakes
     }
 
     /// The network, once the first sweep is complete: at most a second is waited for that. A link that is down for a
@@ -147,31 +182,70 @@ impl Plant {
             let done = |network: &Network| network.is_settled() || !may_settle(network);
             self.node().network_when(SWEEP_WAIT, done).await
         };
-        if network.is_up() { Ok(network) } else { Err(unavailable(&network)) }
+        if network.is_up() { Ok(network) } else { Err(self.unavailable(&network)) }
     }
 
-    /// The peer of this name, if it is there. With `wait` it may still arrive.
+    /// The peer of this name, if it is there. With `wait` it may still arrive. A fake of this bridge is there whatever
+    /// becomes of the network.
     async fn reach(&self, name: &str, wait: Duration) -> Result<(PeerName, Seen), PlantError> {
-        let network = self.network().await?;
+        if let Some(fake) = self.fake(name) {
+            return Ok(fake);
+        }
         let find = |network: &Network| {
             let peer = PeerName::mqtt(name).or_else(|_| PeerName::hub(name)).ok()?;
             network.roster.get(&peer).cloned().map(|seen| (peer, seen))
         };
-        if let Some(found) = find(&network) {
+        let reachable = |network: &Network| find(network).filter(|(_, seen)| network.reaches(seen));
+        // Who is there already is not kept waiting for a link that he is not on.
+        if let Some(found) = reachable(&self.node().network()) {
+            return Ok(found);
+        }
+        let network = self.network().await?;
+        if let Some(found) = reachable(&network) {
             return Ok(found);
         }
         let network = if wait.is_zero() {
             network
         } else {
-            self.node().network_when(wait, |network| find(network).is_some()).await
+            self.node().network_when(wait, |network| reachable(network).is_some()).await
         };
-        if !network.is_up() {
-            return Err(unavailable(&network));
+        if let Some(found) = reachable(&network) {
+            return Ok(found);
         }
-        find(&network).ok_or_else(|| PlantError::UnknownPeer {
-            peer: name.into(),
-            alternatives: nearest(name, network.roster.iter().map(|(peer, _)| peer.as_str())),
-        })
+        if !network.is_up() || find(&network).is_some() {
+            return Err(self.unavailable(&network));
+        }
+        let alternatives = nearest(name, network.roster.iter().map(|(peer, _)| peer.as_str()));
+        Err(PlantError::UnknownPeer { peer: name.into(), alternatives })
+    }
+
+    /// How a link is called.
+    pub fn link_name(&self, link: LinkId) -> String {
+        if link.is_inside() {
+            return "loopback".into();
+        }
+        let name = self.settings().link_names.get(usize::from(link.0)).cloned();
+        name.unwrap_or_else(|| format!("link-{}", link.0))
+    }
+
+    fn unavailable(&self, network: &Network) -> PlantError {
+        PlantError::NetworkUnavailable { links: self.links(network) }
+    }
+
+    /// Every link to a network by its name, and how it is.
+    fn links(&self, network: &Network) -> Vec<(String, LinkState)> {
+        let outer = network.links.iter().filter(|(id, _)| !id.is_inside());
+        outer.map(|(id, link)| (self.link_name(*id), link.clone())).collect()
+    }
+}
+
+impl Plant {
+    /// The fake of this bridge that has this name, if one has.
+    fn fake(&self, name: &str) -> Option<(PeerName, Seen)> {
+        let name = PeerName::configured(name).ok().filter(|name| self.fakes().is_one(name))?;
+        let network = self.node().network();
+        let seen = network.roster.get(&name)?;
+        seen.links.iter().any(|link| link.is_inside()).then(|| (name.clone(), seen.clone()))
     }
 }
 
@@ -189,12 +263,8 @@ async fn while_wanted<T>(
 
 fn may_settle(network: &Network) -> bool {
     use crate::link::DownKind;
-    network.links.iter().any(|(_, link)| link.down.as_ref().is_none_or(|down| down.kind == DownKind::Joining))
-}
-
-fn unavailable(network: &Network) -> PlantError {
-    let links: Vec<LinkState> = network.links.iter().map(|(_, link)| link.clone()).collect();
-    PlantError::NetworkUnavailable { links }
+    let mut outer = network.links.iter().filter(|(id, _)| !id.is_inside());
+    outer.any(|(_, link)| link.down.as_ref().is_none_or(|down| down.kind == DownKind::Joining))
 }
 
 /// The names most like `wanted`, best first; if none is, some of those there are.

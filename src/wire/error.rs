@@ -2,7 +2,8 @@
 //!
 //! The texts go to a log, so what a network sent appears in them escaped and cut short.
 
-use super::name::NameError;
+use super::name::{NameError, PeerName};
+use super::signing::Refusal;
 
 /// Why a value or a frame must not be written. Nothing of it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +38,9 @@ pub enum EncodeError {
     /// A response topic that answers are not sent to (W-052).
     #[error("the response topic {0:?} is not one to answer to")]
     ResponseTopic(String),
+    /// A name that peers on a hub would not read.
+    #[error("the name {0:?} cannot be addressed over a hub: {1}")]
+    HubName(String, NameError),
 }
 
 /// Why something received was refused. Nothing is sent about it (W-059).
@@ -103,6 +107,35 @@ pub enum DecodeError {
         kind: &'static str,
         /// What it lacks.
         field: &'static str,
+    },
+    /// A flat frame that is no map.
+    #[error("the frame is no map")]
+    NoMap,
+    /// A flat frame of another layout (W-105).
+    #[error("the frame's layout is {0}, and only the number 2 is read")]
+    Layout(String),
+    /// The addressee is not named (W-105).
+    #[error("the addressee is not named")]
+    TargetMissing,
+    /// The addressee's name breaks the rule of the link (W-002).
+    #[error("the addressee's name: {0}")]
+    Target(NameError),
+    /// Something that must be text is not.
+    #[error("the {0} is no text")]
+    NoText(&'static str),
+    /// A batch without members.
+    #[error("the batch carries nothing")]
+    EmptyBatch,
+    /// A batch with a member that cannot be read; then none of it is (W-105).
+    #[error("member {0} of the batch: {1}")]
+    BatchMember(usize, Box<DecodeError>),
+    /// Its signature is absent, or not believed.
+    #[error("from {:?}: {why}", clip(.from.as_str()))]
+    Unverified {
+        /// Who it says it is from.
+        from: PeerName,
+        /// Why it is not believed.
+        why: Refusal,
     },
     /// A ticket whose outcome is none of the three.
     #[error("unknown ticket outcome {0:?}")]

@@ -9,7 +9,7 @@ use std::fmt::{self, Write as _};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::error::clip;
-use super::value::{MAX_DEPTH, MAX_ITEMS, MAX_SAFE_INTEGER};
+use super::value::{MAX_DEPTH, MAX_ITEMS, MAX_SAFE_INTEGER, Part};
 use super::{DecodeError, EncodeError, Map, Value};
 
 /// Encodes one value as UTF-8 text without white space.
@@ -26,6 +26,23 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, EncodeError> {
 pub fn encode_args(args: &[Value]) -> Result<Vec<u8>, EncodeError> {
     let mut out = String::with_capacity(ROOM);
     write_array(&mut out, args, 1)?;
+    Ok(out.into_bytes())
+}
+
+/// Encodes a map whose parts are borrowed, in the order given. Errors as for [`encode`].
+pub(super) fn encode_parts(parts: &[(&'static str, Part<'_>)]) -> Result<Vec<u8>, EncodeError> {
+    let mut out = String::with_capacity(ROOM * 2);
+    for (at, (key, part)) in parts.iter().enumerate() {
+        out.push(if at == 0 { '{' } else { ',' });
+        write_text(&mut out, key);
+        out.push(':');
+        match part {
+            Part::Text(text) => write_text(&mut out, text),
+            Part::List(items) => write_array(&mut out, items, 2)?,
+            Part::Value(value) => write(&mut out, value, 2)?,
+        }
+    }
+    out.push_str(if parts.is_empty() { "{}" } else { "}" });
     Ok(out.into_bytes())
 }
 

@@ -10,7 +10,7 @@ use rmp::Marker;
 use rmp::encode::{ByteBuf, ValueWriteError};
 
 use super::json::ecma_number;
-use super::value::{MAX_DEPTH, MAX_ITEMS, MAX_SAFE_INTEGER};
+use super::value::{MAX_DEPTH, MAX_ITEMS, MAX_SAFE_INTEGER, Part};
 use super::{DecodeError, EncodeError, Map, Value};
 
 /// Encodes one value, every part in its shortest form (W-023).
@@ -27,6 +27,21 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, EncodeError> {
 pub fn encode_args(args: &[Value]) -> Result<Vec<u8>, EncodeError> {
     let mut out = ByteBuf::with_capacity(ROOM);
     write_array(&mut out, args, 1)?;
+    Ok(out.into_vec())
+}
+
+/// Encodes a map whose parts are borrowed, in the order given. Errors as for [`encode`].
+pub(super) fn encode_parts(parts: &[(&'static str, Part<'_>)]) -> Result<Vec<u8>, EncodeError> {
+    let mut out = ByteBuf::with_capacity(ROOM * 2);
+    sure(&rmp::encode::write_map_len(&mut out, length(parts.len(), "map")?));
+    for (key, part) in parts {
+        write_text(&mut out, key)?;
+        match part {
+            Part::Text(text) => write_text(&mut out, text)?,
+            Part::List(items) => write_array(&mut out, items, 2)?,
+            Part::Value(value) => write(&mut out, value, 2)?,
+        }
+    }
     Ok(out.into_vec())
 }
 

@@ -39,6 +39,17 @@ pub enum Value {
     Map(Map),
 }
 
+/// One part of a map that is written without being built first.
+#[derive(Clone, Debug)]
+pub(super) enum Part<'a> {
+    /// Text.
+    Text(&'a str),
+    /// A list.
+    List(&'a [Value]),
+    /// Anything.
+    Value(std::borrow::Cow<'a, Value>),
+}
+
 impl Value {
     /// The text, if this is one.
     pub fn as_str(&self) -> Option<&str> {

@@ -5,11 +5,12 @@
 //     node tests/interop/caller.mjs --url mqtt://127.0.0.1:1883 --name hmi
 //
 // Wishes: call, on, off, peers, announce (many retained presences at once), publish (a raw packet), vanish. A call can be
-// bent: correlation, responseTopic, contentType (null leaves it out), hex (the body), user (further properties).
+// bent: correlation, responseTopic, contentType (null leaves it out), hex (the body), user (further properties); with
+// --sign, bend: unsigned, replayed, stale, future, truncated, re-signed, re-addressed, redirected.
 // Answers: {id, kind, value | error, codec, source, …}; events: {event, path, peer, args, seq?, epoch?};
 // presence: {presence: peer, state, shape?, retained}; {connected} and {closed} tell of the connection.
 //
-// Options: --url --name [--prefix] [--client-id] [--username --password] [--no-presence] [--no-reconnect] [--watch]
+// Options: --url --name [--prefix] [--client-id] [--username --password] [--sign KEYFILE] [--no-presence] [--no-reconnect] [--watch]
 
 import { randomUUID } from 'node:crypto';
 import { JSON_TYPE, MSGPACK, Wire, listen, options, say, tag, untag } from './wire.mjs';
@@ -81,7 +82,7 @@ async function request(asked, method, args) {
   const responseTopic = asked.responseTopic ?? wire.topic('rsp', given.name);
   const expiry = Math.max(1, Math.ceil(ttl / 1000));
   const named = asked.contentType === undefined ? type : (asked.contentType ?? undefined);
-  const about = { type, named, correlation, responseTopic, expiry, user, raw };
+  const about = { type, named, correlation, responseTopic, expiry, user, raw, bend: asked.bend };
   await wire.send(wire.topic('req', asked.peer), args, about);
 }
 

@@ -13,11 +13,15 @@
 mod brokers;
 mod calls;
 mod clients;
+mod fakes;
 mod foreign;
+mod hub;
 mod misbehaviour;
 mod people;
 mod process;
+mod secrets;
 mod served;
+mod signed;
 mod state;
 mod support;
 mod tls;

@@ -2,7 +2,7 @@
 // ($snapshot, two setters), introspection. It prints {"ran": …} for every command it really executes, so that a test
 // can tell what happened in the plant from what was said about it.
 //
-// Options: --url --name [--prefix] [--username --password]
+// Options: --url --name [--prefix] [--username --password] [--sign KEYFILE]; over a hub (http://) [--token]
 //   --json              answers and emits JSON, whatever it was asked in
 //   --no-introspection  a minimal device: no msgrpc namespace, no shape
 //   misbehaviour, on `scale` alone, introspection stays honest:
@@ -17,6 +17,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { JSON_TYPE, MSGPACK, Wire, listen, options, say, tag } from './wire.mjs';
+import { HubWire } from './hub_wire.mjs';
 import { describe } from './contract.mjs';
 
 const given = options([
@@ -28,7 +29,7 @@ const given = options([
   'other-correlation',
   'silent',
 ]);
-const wire = new Wire(given);
+const wire = given.url.startsWith('http') ? new HubWire(given) : new Wire(given);
 const epoch = randomBytes(4).toString('hex');
 const since = Date.now();
 const subscribers = new Map();

@@ -5,9 +5,10 @@ import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import path from 'node:path';
+import { Keys, stranger } from './signing.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const installed = process.env.PLANTBRIDGE_INTEROP_NODE ?? path.join(here, '../../target/interop/node');
+export const installed = process.env.PLANTBRIDGE_INTEROP_NODE ?? path.join(here, '../../target/interop/node');
 const require = createRequire(path.join(installed, 'package.json'));
 const mqtt = require('mqtt');
 const msgpack = require('@msgpack/msgpack');
@@ -100,6 +101,7 @@ export class Wire {
     this.name = given.name;
     this.prefix = given.prefix;
     this.given = given;
+    this.keys = given.sign && new Keys(given.sign);
     this.frame = () => {};
     this.presence = () => {};
     this.connected = () => {};
@@ -179,6 +181,8 @@ export class Wire {
     const twice = Object.entries(user).find(([key, value]) => key.startsWith('mr-') && Array.isArray(value));
     if (twice) return say({ refused: `${twice[0]} occurs twice` });
     if (!isName(user['mr-src'])) return say({ refused: `mr-src ${user['mr-src']}` });
+    const doubt = this.keys?.doubt(topic, payload, given, user);
+    if (doubt) return say({ refused: doubt });
     let body;
     try {
       body = decode(payload, given.contentType);
@@ -201,11 +205,11 @@ export class Wire {
 
   /**
    * Publishes one frame: `user` are its properties; `named` is the content type it claims, where that is not `type`;
-   * `raw` are the bytes of the body, where they are no encoding of it.
+   * `raw` are the bytes of the body, where they are no encoding of it; `bend` is what becomes of a signed frame.
    */
   async send(topic, body, about) {
-    const { type, correlation, responseTopic, expiry, user, raw } = about;
-    const payload = raw ?? encode(body, type);
+    const { type, correlation, responseTopic, expiry, user, raw, bend } = about;
+    let payload = raw ?? encode(body, type);
     const properties = {
       payloadFormatIndicator: type === JSON_TYPE,
       userProperties: Object.fromEntries(
@@ -217,6 +221,19 @@ export class Wire {
     if (correlation !== undefined) properties.correlationData = Buffer.from(correlation);
     if (responseTopic !== undefined) properties.responseTopic = responseTopic;
     if (expiry !== undefined) properties.messageExpiryInterval = expiry;
+    if (this.keys && bend !== 'unsigned') payload = this.seal(topic, payload, properties, bend);
     await this.client.publishAsync(topic, payload, { qos: 1, properties });
+    if (bend === 'replayed') await this.client.publishAsync(topic, payload, { qos: 1, properties });
+  }
+
+  /** Signs, and then bends what was signed. Returns the payload that is sent. */
+  seal(topic, payload, properties, bend) {
+    const { own } = this.keys;
+    if (bend === 're-signed') this.keys.own = stranger();
+    const late = { stale: 62_000, future: -65_000 }[bend];
+    this.keys.sign(bend === 're-addressed' ? `${topic}-2` : topic, payload, properties, late);
+    this.keys.own = own;
+    if (bend === 'redirected') properties.responseTopic += '-2';
+    return bend === 'truncated' ? payload.subarray(0, payload.length - 1) : payload;
   }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use plantbridge::{
     contract::{Contract, ServedNamespace},
-    link::{LinkEvent, loopback},
+    link::LinkEvent,
     node::{Exposed, Identity, Incoming, Node, Service, ServiceFuture, Serving, state::MAILBOX},
     plant::Plant,
     wire::{Map, PeerName, Request, Value, frame::Answer, json::from_json},
@@ -13,7 +13,8 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     harness::{Client, Setup},
-    plant::bridge,
+    over::{Over, meets, over_each_link},
+    plant::bridge_over,
     silence::{ByHand, attached, error_of, name, refusal},
 };
 
@@ -149,7 +150,7 @@ async fn a_snapshot_shows_who_is_in_control() {
     };
     let frame = plantbridge::wire::Frame { source: name("works"), target: name("bridge"), message: event };
     hand.answer(&request, Answer::Value(Some("ok".into()))).await;
-    hand.tell(LinkEvent::Frame(frame)).await;
+    hand.tell(LinkEvent::Frame(Box::new(frame))).await;
     assert_eq!(client.read().await["result"]["structuredContent"]["authority"]["holder"], "hmi");
     let (_, request) = hand.request().await;
     assert_eq!(request.method, "off");
@@ -272,8 +273,14 @@ impl Service for Press {
     }
 }
 
+over_each_link!(
+    what_requires_authority_can_be_called_by_whoever_has_it,
+    a_method_is_not_called_on_the_control_of_another_client,
+    control_is_refused_where_there_is_none,
+);
+
 /// A bridge, and a real peer that serves the press.
-fn pressed(read_only: bool) -> (Plant, Node) {
+async fn pressed(over: Over, read_only: bool) -> (Plant, Node) {
     let object = json!({"kind": "object", "fields": {}});
     let contract = json!({"schema": 1, "version": "1", "namespaces": {
         "press": {"methods": {"close": {"params": [], "semantics": "idempotent-command"}},
@@ -302,15 +309,16 @@ fn pressed(read_only: bool) -> (Plant, Node) {
         serving: Serving { introspection: true, ..Serving::default() },
         exposed: exposed.collect(),
     };
-    let (ours, theirs) = loopback::pair(name("bridge"), name("works"));
+    let (ours, theirs) = over.pair("bridge", "works").await;
     let node = Node::start(identity, vec![theirs]).0;
-    (bridge(vec![ours], read_only), node)
+    let (plant, bridge) = bridge_over(vec![ours], read_only);
+    meets(&bridge, "works").await;
+    (plant, node)
 }
 
 /// The way of a client: refused with the exact next call, control taken, the method runs, control given back, refused again.
-#[tokio::test]
-async fn what_requires_authority_can_be_called_by_whoever_has_it() {
-    let (plant, _works) = pressed(false);
+async fn what_requires_authority_can_be_called_by_whoever_has_it(over: Over) {
+    let (plant, _works) = pressed(over, false).await;
     let mut client = attached(plant).await;
     let call = press(json!({"method": "close"}));
     let refused = client.call("call_method", call.clone()).await;
@@ -335,9 +343,8 @@ async fn what_requires_authority_can_be_called_by_whoever_has_it() {
 }
 
 /// Another client's control does not let this one act.
-#[tokio::test]
-async fn a_method_is_not_called_on_the_control_of_another_client() {
-    let (plant, _works) = pressed(false);
+async fn a_method_is_not_called_on_the_control_of_another_client(over: Over) {
+    let (plant, _works) = pressed(over, false).await;
     let mut first = attached(plant.clone()).await;
     first.call("take_control", press(json!({}))).await;
     let mut second = attached_as(plant, "second").await;
@@ -348,15 +355,14 @@ async fn a_method_is_not_called_on_the_control_of_another_client() {
 }
 
 /// What is no component has no authority; a bridge that may only look takes none.
-#[tokio::test]
-async fn control_is_refused_where_there_is_none() {
-    let (plant, _works) = pressed(false);
+async fn control_is_refused_where_there_is_none(over: Over) {
+    let (plant, _works) = pressed(over, false).await;
     let mut client = attached(plant).await;
     for (namespace, code) in [("lamp", "not_a_component"), ("pres", "unknown_namespace")] {
         let told = client.call("take_control", json!({"peer": "works", "namespace": namespace})).await;
         assert_eq!(told["structuredContent"]["error"]["code"], code, "{told}");
     }
-    let (plant, _works) = pressed(true);
+    let (plant, _works) = pressed(over, true).await;
     let mut client = Client::over(plant, plantbridge::mcp::tools::all(), &Setup::default());
     client.initialize("2025-06-18").await;
     for tool in ["take_control", "release_control"] {

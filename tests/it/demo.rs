@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use crate::hub::{Hub, linked};
 use plantbridge::{
     demo::{
-        Demo,
+        Demo, Peers,
         tour::{self, TourError},
     },
     link::{LinkId, mqtt},
@@ -116,6 +117,26 @@ async fn the_tour_reaches_its_end_and_tells_what_it_saw() {
     }
     guide.leave();
     demo.stop().await;
+}
+
+/// The same tour over a hub: what it shows of calls, states, rows, watches, tickets and control is the tools' own, and not
+/// the broker's.
+#[tokio::test]
+async fn the_tour_reaches_its_end_over_a_hub() {
+    let hub = Hub::start().await;
+    let peers = Peers::start(linked(&hub.url, "bakery"), linked(&hub.url, "packaging")).await.unwrap();
+    let identity = Identity { name: name("hmi"), serving: Serving::default(), exposed: Vec::new() };
+    let guide = Node::start(identity, vec![linked(&hub.url, "hmi")]).0;
+    assert!(guide.network_when(PATIENCE, Network::is_settled).await.is_settled());
+    let mut said = Vec::new();
+    let toured = tour::run(&server(guide.clone(), tools::all()), &mut said).await;
+    let said = String::from_utf8(said).unwrap();
+    toured.unwrap_or_else(|error| panic!("{error}\n{said}"));
+    for words in ["bakery, bus, packaging", "the oven took 280", "refused: the oven does not heat", "not sent: "] {
+        assert!(said.contains(words), "{words:?} is missing:\n{said}");
+    }
+    guide.leave();
+    peers.stop().await;
 }
 
 /// A tour through a server that has no tools ends at its first step, and says which and why.

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use plantbridge::{
-    link::{LinkEvent, loopback},
+    link::LinkEvent,
     node::{Failure, Incoming, Node, Service, ServiceFuture},
     wire::{
         RemoteError, Request, Value,
@@ -17,6 +17,7 @@ use tokio::sync::{Mutex, mpsc};
 use crate::{
     harness::Client,
     node::{call, identity, name, soon},
+    over::{Over, meets, over_each_link},
     silence::{ByHand, attached, error_of, press},
 };
 
@@ -239,20 +240,25 @@ impl Service for Baking {
     }
 }
 
+over_each_link!(
+    a_served_method_answers_later,
+    a_panic_after_the_receipt_is_a_rejection,
+    a_served_method_hears_that_its_caller_left,
+);
+
 /// Two nodes, one of which bakes.
-async fn bakery() -> (Node, Node, mpsc::Sender<Result<Value, Failure>>, mpsc::Receiver<()>) {
-    let (ours, theirs) = loopback::pair(name("hmi"), name("tower"));
+async fn bakery(over: Over) -> (Node, Node, mpsc::Sender<Result<Value, Failure>>, mpsc::Receiver<()>) {
+    let (ours, theirs) = over.pair("hmi", "tower").await;
     let (baker, end, gone) = Baker::new();
     let (hmi, _) = Node::start(identity("hmi", None), vec![ours]);
     let (tower, _) = Node::start(identity("tower", Some(Arc::new(Baking(baker)))), vec![theirs]);
-    soon(hmi.network_when(Duration::from_secs(5), |network| network.roster.len() == 1)).await;
+    meets(&hmi, "tower").await;
     (hmi, tower, end, gone)
 }
 
 /// wire.md 5.8, from end to end: receipt, progress, and the end that the method gives, good or bad.
-#[tokio::test]
-async fn a_served_method_answers_later() {
-    let (hmi, _tower, end, _gone) = bakery().await;
+async fn a_served_method_answers_later(over: Over) {
+    let (hmi, _tower, end, _gone) = bakery(over).await;
     for (done, expected) in
         [(Ok(Value::from("bread")), "Resolved(Some(Text(\"bread\")))"), (Err(Failure::exception("burnt")), "burnt")]
     {
@@ -268,9 +274,8 @@ async fn a_served_method_answers_later() {
 }
 
 /// A method that panics after its receipt rejects its ticket, and harms nobody else.
-#[tokio::test]
-async fn a_panic_after_the_receipt_is_a_rejection() {
-    let (hmi, _tower, end, _gone) = bakery().await;
+async fn a_panic_after_the_receipt_is_a_rejection(over: Over) {
+    let (hmi, _tower, end, _gone) = bakery(over).await;
     let mut ticket = soon(hmi.call(call("tower", "panic later", vec![]))).await.unwrap().ticket.unwrap();
     let ended = soon(ticket.log.wait_for(|log| log.ended.is_some())).await.unwrap().ended.clone().unwrap();
     assert!(format!("{:?}", ended.update).contains("failed unexpectedly"), "{ended:?}");
@@ -280,9 +285,8 @@ async fn a_panic_after_the_receipt_is_a_rejection() {
 }
 
 /// wire.md 5.8: the method is told that whoever waits for its answer is gone.
-#[tokio::test]
-async fn a_served_method_hears_that_its_caller_left() {
-    let (hmi, _tower, _end, mut gone) = bakery().await;
+async fn a_served_method_hears_that_its_caller_left(over: Over) {
+    let (hmi, _tower, _end, mut gone) = bakery(over).await;
     let ticket = soon(hmi.call(call("tower", "echo", vec![]))).await.unwrap().ticket.unwrap();
     hmi.leave();
     soon(gone.recv()).await.unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use plantbridge::link::mqtt::{BrokerUrl, Config, Credentials, Secret, start};
+use plantbridge::link::mqtt::{BrokerUrl, Config, Credentials, Hears, Secret, start};
 use plantbridge::link::{DownKind, Link, LinkEvent, LinkId, Outbound, Rejection};
 use plantbridge::wire::frame::Message;
 use plantbridge::wire::{Frame, PeerName, Prefix, ReplyRoute, Request, Topics, Value, mqtt};
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::scripted::{Broker, CONNACK, Cursor, PATIENCE, Packet, Wire, plain, publish};
 
-fn name(text: &str) -> PeerName {
+pub(crate) fn name(text: &str) -> PeerName {
     PeerName::mqtt(text).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn linked(broker: &Broker) -> Link {
     start(config(broker, "hmi"), LinkId(0))
 }
 
-async fn event(link: &mut Link) -> LinkEvent {
+pub(crate) async fn event(link: &mut Link) -> LinkEvent {
     timeout(PATIENCE, link.events.recv()).await.expect("the link says nothing").expect("the link ended")
 }
 
@@ -41,7 +41,7 @@ async fn ended(link: &mut Link) {
     assert!(timeout(PATIENCE, link.events.recv()).await.expect("the link goes on").is_none());
 }
 
-async fn up(link: &mut Link) {
+pub(crate) async fn up(link: &mut Link) {
     let event = event(link).await;
     assert!(matches!(event, LinkEvent::Up), "{event:?}");
 }
@@ -84,8 +84,8 @@ pub(crate) fn request(source: &str, target: &str, method: &str) -> Frame {
     }
 }
 
-async fn send(link: &Link, id: u64, frame: Frame) {
-    link.outbound.send(Outbound::Frame { id, frame, claim: None }).await.unwrap();
+pub(crate) async fn send(link: &Link, id: u64, frame: Frame) {
+    link.outbound.send(Outbound::Frame { id, frame: Box::new(frame), claim: None }).await.unwrap();
 }
 
 /// A request from `oven` to the link, as a broker would pass it on.
@@ -95,7 +95,10 @@ fn to_hmi(method: &str, number: Option<u16>) -> Vec<u8> {
 
 async fn arrives(link: &mut Link, method: &str) {
     match event(link).await {
-        LinkEvent::Frame(Frame { message: Message::Request(request), .. }) => assert_eq!(request.method, method),
+        LinkEvent::Frame(frame) => match frame.message {
+            Message::Request(request) => assert_eq!(request.method, method),
+            other => panic!("{other:?} instead of {method}"),
+        },
         other => panic!("{other:?} instead of {method}"),
     }
 }
@@ -663,8 +666,17 @@ async fn an_older_broker_is_named_as_such() {
         broker.accept().await.greet(answer).await;
         let detail = down(&mut link, DownKind::Protocol).await;
         assert!(detail.contains("MQTT 5"), "{answer:?}: {detail}");
-        // And it goes on trying.
-        broker.accept().await;
+        // One that understood the question is told apart from what is no broker at all.
+        assert_eq!(
+            detail.contains("answers as one of MQTT 3.1.1"),
+            answer.first() == Some(&0x20),
+            "{answer:?}: {detail}"
+        );
+        // And it goes on trying, without a word more.
+        for _ in 0..3 {
+            broker.accept().await.greet(answer).await;
+        }
+        assert!(link.events.try_recv().is_err(), "{answer:?} is told again");
     }
 }
 
@@ -759,5 +771,81 @@ async fn a_pure_caller_takes_no_requests() {
         let subscribe = wire.answer_subscribe(1).await;
         assert!(String::from_utf8_lossy(&subscribe.body).contains(filter), "{filter}: {subscribe:?}");
     }
+    up(&mut link).await;
+}
+
+/// A peer that is only called subscribes to its requests alone, and awaits no sweep.
+#[tokio::test]
+async fn a_peer_that_is_only_called_hears_nothing_else() {
+    let broker = Broker::new().await;
+    let mut config = config(&broker, "double");
+    config.hears = Hears::Nothing;
+    let mut link = start(config, LinkId(0));
+    let mut wire = broker.accept().await;
+    wire.greet(CONNACK).await;
+    let subscribe = wire.answer_subscribe(1).await;
+    assert!(String::from_utf8_lossy(&subscribe.body).contains("req/double"), "{subscribe:?}");
+    up(&mut link).await;
+    settled(&mut link).await;
+    assert_eq!(wire.packet().await.publish().payload, b"online");
+}
+
+/// W-035: whoever left its name to somebody else says nothing under it, and the DISCONNECT keeps the will unsaid.
+#[tokio::test]
+async fn w035_a_name_is_left_in_silence_when_somebody_else_has_it() {
+    let broker = Broker::new().await;
+    let mut link = linked(&broker);
+    let mut wire = broker.join().await;
+    up(&mut link).await;
+    link.outbound.send(Outbound::Yield).await.unwrap();
+    let disconnect = wire.packet().await;
+    assert_eq!((disconnect.kind(), disconnect.body.first().copied().unwrap_or(0)), (14, 0), "{disconnect:?}");
+    assert_eq!(wire.try_packet().await, None);
+    drop(wire);
+    settled_or_closed(&mut link).await;
+    ended(&mut link).await;
+}
+
+async fn settled_or_closed(link: &mut Link) {
+    while !matches!(event(link).await, LinkEvent::Closed) {}
+}
+
+/// One that yields ends when it is displaced; it does not come back to displace whoever it was.
+#[tokio::test]
+async fn a_link_that_yields_does_not_take_its_name_back() {
+    let broker = Broker::new().await;
+    let mut config = config(&broker, "double");
+    config.yields = true;
+    let mut link = start(config, LinkId(0));
+    let mut wire = broker.join().await;
+    up(&mut link).await;
+    // DISCONNECT, session taken over.
+    wire.send(&[0xE0, 2, 0x8E, 0]).await;
+    drop(wire);
+    down(&mut link, DownKind::Displaced).await;
+    settled_or_closed(&mut link).await;
+    ended(&mut link).await;
+}
+
+/// No connection is attempted before the gate opens, at first and after a loss; what is asked meanwhile is refused.
+#[tokio::test]
+async fn a_link_connects_only_when_it_may() {
+    let broker = Broker::new().await;
+    let (open, gate) = tokio::sync::watch::channel(false);
+    let mut config = config(&broker, "double");
+    config.gate = Some(gate);
+    let mut link = start(config, LinkId(0));
+    send(&link, 1, request("double", "oven", "x")).await;
+    assert_eq!(rejected(&mut link, 1).await, Rejection::Down);
+    open.send_replace(true);
+    let wire = broker.join().await;
+    up(&mut link).await;
+    open.send_replace(false);
+    drop(wire);
+    down(&mut link, DownKind::Lost).await;
+    send(&link, 2, request("double", "oven", "x")).await;
+    assert_eq!(rejected(&mut link, 2).await, Rejection::Down);
+    open.send_replace(true);
+    let _wire = broker.join().await;
     up(&mut link).await;
 }

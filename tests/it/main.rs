@@ -9,6 +9,9 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+#[expect(dead_code, reason = "the interop tests use all of it")]
+#[path = "../interop/support/authority.rs"]
+mod authority;
 #[cfg(feature = "demo")]
 mod bakery;
 mod context;
@@ -18,12 +21,18 @@ mod control;
 mod demo;
 #[cfg(feature = "demo")]
 mod demo_broker;
+#[cfg(feature = "demo")]
+mod fakes;
 mod harness;
 mod http;
+mod hub;
 mod later;
+mod link_hub;
 mod link_mqtt;
+mod link_signing;
 mod mcp;
 mod node;
+mod over;
 #[cfg(all(feature = "demo", unix))]
 mod people;
 mod plant;
@@ -37,4 +46,6 @@ mod tidy;
 mod tools;
 #[cfg(feature = "demo")]
 mod traffic;
+#[cfg(feature = "demo")]
+mod two_links;
 mod watch;

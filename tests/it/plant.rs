@@ -15,6 +15,8 @@ use plantbridge::{
 };
 use serde_json::{Value as Json, json};
 
+use crate::over::{Over, meets};
+
 /// What the peer declares: one namespace of methods, two components, one that declares nothing.
 pub(crate) fn contract() -> Json {
     json!({"schema": 1, "version": "7",
@@ -103,6 +105,11 @@ fn map(json: &Json) -> Map {
 
 /// The peer `works`, over this link.
 pub(crate) fn serve(link: Link, works: &Arc<Works>, state: Option<Json>) -> Node {
+    serve_as("works", vec![link], works, state)
+}
+
+/// The same peer under another name, or over other links.
+pub(crate) fn serve_as(me: &str, links: Vec<Link>, works: &Arc<Works>, state: Option<Json>) -> Node {
     let contract = Contract::parse(&from_json(contract())).unwrap();
     let exposed = contract.namespaces.iter().map(|namespace| {
         let state = state.as_ref().map_or_else(first_state, map);
@@ -119,7 +126,7 @@ pub(crate) fn serve(link: Link, works: &Arc<Works>, state: Option<Json>) -> Node
         (exposed, service)
     });
     let identity = Identity {
-        name: PeerName::configured("works").unwrap(),
+        name: PeerName::configured(me).unwrap(),
         serving: Serving {
             version: contract.version.clone(),
             types: contract.types.clone(),
@@ -129,16 +136,22 @@ pub(crate) fn serve(link: Link, works: &Arc<Works>, state: Option<Json>) -> Node
         },
         exposed: exposed.collect(),
     };
-    Node::start(identity, vec![link]).0
+    Node::start(identity, links).0
 }
 
 /// A bridge over this link.
 pub(crate) fn bridge(links: Vec<Link>, read_only: bool) -> Plant {
+    bridge_over(links, read_only).0
+}
+
+/// The same, with its own peer.
+pub(crate) fn bridge_over(links: Vec<Link>, read_only: bool) -> (Plant, Node) {
     let name = PeerName::configured("bridge").unwrap();
     let identity = Identity { name, serving: Serving::default(), exposed: Vec::new() };
     let call_timeout = Duration::from_secs(5);
     let settings = Settings { read_only, call_timeout, link_names: vec!["memory".into()] };
-    Plant::new(Node::start(identity, links).0, settings)
+    let node = Node::start(identity, links).0;
+    (Plant::new(node.clone(), settings), node)
 }
 
 /// The peer and the bridge, joined in memory.
@@ -148,4 +161,14 @@ pub(crate) fn joined(read_only: bool, state: Option<Json>) -> (Plant, Arc<Works>
     let works = Arc::new(Works::default());
     let node = serve(theirs, &works, state);
     (bridge(vec![ours], read_only), works, node)
+}
+
+/// The peer and the bridge, joined over this kind of link; they have met.
+pub(crate) async fn joined_over(over: Over, read_only: bool, state: Option<Json>) -> (Plant, Arc<Works>, Node) {
+    let (ours, theirs) = over.pair("bridge", "works").await;
+    let works = Arc::new(Works::default());
+    let node = serve(theirs, &works, state);
+    let (plant, bridge) = bridge_over(vec![ours], read_only);
+    meets(&bridge, "works").await;
+    (plant, works, node)
 }

@@ -111,7 +111,7 @@ impl ByHand {
     async fn publish_as(&self, snapshot: Json) {
         let (path, event) = (Some("press".into()), "$snapshot".into());
         let message = Message::Event { path, event, args: vec![from_json(snapshot)], stamp: None };
-        self.tell(LinkEvent::Frame(Frame { source: name("works"), target: name("bridge"), message })).await;
+        self.tell(LinkEvent::Frame(Box::new(Frame { source: name("works"), target: name("bridge"), message }))).await;
     }
 
     /// The component takes the subscription and says that it holds 5; then it is set to `force`, and says that it was.
@@ -132,7 +132,7 @@ impl ByHand {
     pub(crate) async fn answer_as(&self, from: &str, request: &Request, answer: Answer) {
         let reply = Reply { correlation: request.correlation.clone(), route: ReplyRoute::default(), answer };
         let frame = Frame { source: name(from), target: name("bridge"), message: Message::Reply(reply) };
-        self.tell(LinkEvent::Frame(frame)).await;
+        self.tell(LinkEvent::Frame(Box::new(frame))).await;
     }
 }
 

@@ -8,8 +8,23 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     harness::{Client, Setup},
-    plant::{bridge, joined},
+    over::{Over, over_each_link},
+    plant::{bridge, joined, joined_over},
 };
+
+over_each_link!(
+    describe_peer_is_short_by_default_and_verbatim_on_demand,
+    describe_peer_pages_by_namespace,
+    call_method_returns_what_the_method_does,
+    call_method_refuses_what_does_not_fit_before_sending,
+    a_refusal_by_the_peer_keeps_its_words,
+    read_only_sends_nothing_that_could_change_anything,
+    read_state_looks_once_and_leaves_nothing_behind,
+    read_state_pages_a_large_state,
+    set_state_calls_the_setter_and_asks_the_plant,
+    set_state_refuses_what_nobody_sets_and_what_does_not_fit,
+    set_state_keeps_to_what_was_expected,
+);
 
 pub(crate) async fn client_of(plant: Plant) -> Client {
     let read_only = plant.settings().read_only;
@@ -71,9 +86,8 @@ async fn list_peers_names_who_is_there_and_filters() {
 }
 
 /// tools.md, describe_peer: concise is one line a method, with what a caller must know before calling.
-#[tokio::test]
-async fn describe_peer_is_short_by_default_and_verbatim_on_demand() {
-    let (plant, _works, _node) = joined(false, None);
+async fn describe_peer_is_short_by_default_and_verbatim_on_demand(over: Over) {
+    let (plant, _works, _node) = joined_over(over, false, None).await;
     let mut client = client_of(plant).await;
     let concise = good(&mut client, "describe_peer", json!({"peer": "works"})).await;
     insta::assert_json_snapshot!("describe_concise", concise);
@@ -90,9 +104,8 @@ async fn describe_peer_is_short_by_default_and_verbatim_on_demand() {
 }
 
 /// Pages are continued by a cursor that is bound to its tool and filters.
-#[tokio::test]
-async fn describe_peer_pages_by_namespace() {
-    let (plant, _works, _node) = joined(false, None);
+async fn describe_peer_pages_by_namespace(over: Over) {
+    let (plant, _works, _node) = joined_over(over, false, None).await;
     let mut client = client_of(plant).await;
     let first = good(&mut client, "describe_peer", json!({"peer": "works", "limit": 1})).await;
     assert_eq!((&first["returned"], &first["truncated"]), (&json!(1), &json!(true)));
@@ -115,9 +128,8 @@ async fn find_capability_matches_exactly_and_says_who_did_not_answer() {
 }
 
 /// tools.md, call_method: by position or by name, with dates and bytes, and what is declared about it.
-#[tokio::test]
-async fn call_method_returns_what_the_method_does() {
-    let (plant, works, _node) = joined(false, None);
+async fn call_method_returns_what_the_method_does(over: Over) {
+    let (plant, works, _node) = joined_over(over, false, None).await;
     let mut client = client_of(plant).await;
     let told = good(&mut client, "call_method", call("add", json!([2, 40]))).await;
     assert_eq!((&told["result"], &told["checked"]), (&json!(42), &json!(true)));
@@ -139,9 +151,8 @@ async fn call_method_returns_what_the_method_does() {
 }
 
 /// F-05, F-16, S-041: what does not fit is refused here and nothing is sent.
-#[tokio::test]
-async fn call_method_refuses_what_does_not_fit_before_sending() {
-    let (plant, works, _node) = joined(false, None);
+async fn call_method_refuses_what_does_not_fit_before_sending(over: Over) {
+    let (plant, works, _node) = joined_over(over, false, None).await;
     let mut client = client_of(plant).await;
     for (arguments, code, argument) in [
         (call("add", json!([2])), "invalid_params", "/args"),
@@ -180,9 +191,8 @@ async fn call_method_refuses_what_does_not_fit_before_sending() {
 }
 
 /// results.md 2: each remote code keeps its words and says what may be concluded.
-#[tokio::test]
-async fn a_refusal_by_the_peer_keeps_its_words() {
-    let (plant, _works, _node) = joined(false, None);
+async fn a_refusal_by_the_peer_keeps_its_words(over: Over) {
+    let (plant, _works, _node) = joined_over(over, false, None).await;
     let mut client = client_of(plant).await;
     for (theirs, ours, outcome) in [
         ("Forbidden", "peer_refused", "not_run"),
@@ -198,9 +208,8 @@ async fn a_refusal_by_the_peer_keeps_its_words() {
 }
 
 /// Only declared queries and observations pass a bridge that may only look, also for a tool that was not shown.
-#[tokio::test]
-async fn read_only_sends_nothing_that_could_change_anything() {
-    let (plant, works, _node) = joined(true, None);
+async fn read_only_sends_nothing_that_could_change_anything(over: Over) {
+    let (plant, works, _node) = joined_over(over, true, None).await;
     let mut client = client_of(plant).await;
     let listed = client.ask("tools/list", &json!({})).await;
     let names: Vec<&str> =
@@ -218,9 +227,8 @@ async fn read_only_sends_nothing_that_could_change_anything() {
     assert_eq!(works.ran.lock().unwrap().len(), 1);
 }
 
-#[tokio::test]
-async fn read_state_looks_once_and_leaves_nothing_behind() {
-    let (plant, _works, _node) = joined(false, None);
+async fn read_state_looks_once_and_leaves_nothing_behind(over: Over) {
+    let (plant, _works, _node) = joined_over(over, false, None).await;
     let mut client = client_of(plant).await;
     let tank = json!({"peer": "works", "namespace": "tank"});
     let told = good(&mut client, "read_state", tank.clone()).await;
@@ -246,11 +254,10 @@ async fn read_state_looks_once_and_leaves_nothing_behind() {
 }
 
 /// results.md 4: a state larger than a page comes in pages of members, and a cursor into another snapshot is stale.
-#[tokio::test]
-async fn read_state_pages_a_large_state() {
+async fn read_state_pages_a_large_state(over: Over) {
     let tags: serde_json::Map<String, Json> =
         (0..600).map(|n| (format!("tag-{n:04}"), json!("x".repeat(60)))).collect();
-    let (plant, _works, _node) = joined(false, Some(json!({"level": 1, "tags": tags})));
+    let (plant, _works, _node) = joined_over(over, false, Some(json!({"level": 1, "tags": tags}))).await;
     let mut client = client_of(plant).await;
     let tank = json!({"peer": "works", "namespace": "tank", "path": "tags", "limit": 500});
     let mut seen = 0;
@@ -272,9 +279,8 @@ async fn read_state_pages_a_large_state() {
 }
 
 /// tools.md, set_state: the method chosen by `sets`, any form of path, the plant's own word for it.
-#[tokio::test]
-async fn set_state_calls_the_setter_and_asks_the_plant() {
-    let (plant, works, _node) = joined(false, None);
+async fn set_state_calls_the_setter_and_asks_the_plant(over: Over) {
+    let (plant, works, _node) = joined_over(over, false, None).await;
     let mut client = client_of(plant).await;
     let told = good(&mut client, "set_state", set(json!("level"), json!(20))).await;
     assert_eq!(
@@ -298,9 +304,8 @@ async fn set_state_calls_the_setter_and_asks_the_plant() {
     assert_eq!(works.ran.lock().unwrap().len(), 8);
 }
 
-#[tokio::test]
-async fn set_state_refuses_what_nobody_sets_and_what_does_not_fit() {
-    let (plant, works, _node) = joined(false, None);
+async fn set_state_refuses_what_nobody_sets_and_what_does_not_fit(over: Over) {
+    let (plant, works, _node) = joined_over(over, false, None).await;
     let mut client = client_of(plant).await;
     for (path, value, code) in [
         (json!("tags.x"), json!(1), "no_setter"),
@@ -322,9 +327,8 @@ async fn set_state_refuses_what_nobody_sets_and_what_does_not_fit() {
 }
 
 /// tools.md, set_state: `expect` refuses the change if somebody was faster; nothing is sent then.
-#[tokio::test]
-async fn set_state_keeps_to_what_was_expected() {
-    let (plant, works, _node) = joined(false, None);
+async fn set_state_keeps_to_what_was_expected(over: Over) {
+    let (plant, works, _node) = joined_over(over, false, None).await;
     let mut client = client_of(plant).await;
     let with = |expect: Json| {
         let mut request = set(json!("level"), json!(20));

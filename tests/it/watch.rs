@@ -84,7 +84,9 @@ impl Peer {
             args: vec![payload.into()],
             stamp: stamp.map(|(epoch, seq)| Stamp { epoch: epoch.into(), seq }),
         };
-        self.hand.tell(LinkEvent::Frame(Frame { source: name("works"), target: name("bridge"), message })).await;
+        self.hand
+            .tell(LinkEvent::Frame(Box::new(Frame { source: name("works"), target: name("bridge"), message })))
+            .await;
     }
 
     /// Emits once, and it arrives.

@@ -1,20 +1,19 @@
 //! The work orders of the packaging line, pure: rows that somebody else may change as well, so that a change needs the
 //! stamp its row was read under. A new order is open and dated by the store, whatever is sent.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use super::news::News;
 use crate::{
-    contract::stamp::stamp,
+    fake::rows::{Column, Holds, Key, Store, Table},
     node::Failure,
-    wire::{Map, Value, json::ecma_number},
+    wire::{Map, Value},
 };
 
 /// The orders by number.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
-    rows: BTreeMap<i64, Map>,
-    next: i64,
+    store: Store,
     /// How much later than it could the write half answers, in milliseconds.
     delay_ms: i64,
     /// Somebody notes something on every order just before it is changed here.
@@ -23,58 +22,37 @@ pub(crate) struct Orders {
     news: News,
 }
 
-/// A column that may be written.
-struct Column {
-    name: &'static str,
-    holds: Holds,
-    /// Whether it may be null.
-    nullable: bool,
-    /// Whether a new row must have it.
-    required: bool,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Holds {
-    Text,
-    Integer,
-}
-
-/// What may be written; the number and the date of an order are the store's.
-const COLUMNS: [Column; 4] = [
-    Column { name: "product", holds: Holds::Text, nullable: false, required: true },
-    Column { name: "quantity", holds: Holds::Integer, nullable: false, required: true },
-    Column { name: "status", holds: Holds::Text, nullable: false, required: false },
-    Column { name: "note", holds: Holds::Text, nullable: true, required: false },
-];
 /// The resource, in both halves of the store.
 const ORDERS: &str = "orders";
-/// So many orders, and no more, fit on the board.
-const ROOM: usize = 1000;
-/// Bytes of a text.
-const LONGEST: usize = 1000;
 /// 1 August 2026, noon: when the first orders were made.
 const FIRST_MADE_MS: i64 = 1_785_585_600_000;
 
 impl Orders {
     /// Three orders, of which two are open.
     pub(crate) fn new() -> Self {
-        let mut orders =
-            Self { rows: BTreeMap::new(), next: 1001, delay_ms: 0, meddled: false, notes: 0, news: News::default() };
-        for (product, quantity, status) in [("rye", 200, "open"), ("spelt", 120, "done"), ("wheat", 80, "open")] {
+        let mut table = Table::new(ORDERS, Key::Integer, true, columns(), 1001);
+        for (number, product, quantity, status) in
+            [(1001, "rye", 200, "open"), (1002, "spelt", 120, "done"), (1003, "wheat", 80, "open")]
+        {
             let mut row = Map::new();
+            row.insert("id", number);
             row.insert("product", product);
             row.insert("quantity", quantity);
             row.insert("status", status);
-            orders.add(&row, FIRST_MADE_MS);
+            row.insert("note", Value::Null);
+            row.insert("created", Value::Date(FIRST_MADE_MS));
+            // There is room for three, and their numbers differ.
+            let _ = table.place(&number.to_string(), row);
         }
-        orders
+        Self { store: Store::new(vec![table]), delay_ms: 0, meddled: false, notes: 0, news: News::default() }
     }
 
     /// The state of the read half.
     pub(crate) fn state(&self) -> Map {
-        let rows = self.rows.iter().map(|(number, row)| (number.to_string(), row.clone().into()));
         let mut state = Map::new();
-        state.insert(ORDERS, rows.collect::<Map>());
+        for table in self.store.tables() {
+            state.insert(table.resource(), table.shown());
+        }
         state.insert("delayMs", self.delay_ms);
         state
     }
@@ -95,8 +73,13 @@ impl Orders {
     }
 
     /// Somebody else may be faster.
-    fn meddle(&mut self, number: i64) {
-        let Some(row) = self.rows.get_mut(&number).filter(|_| self.meddled) else { return };
+    fn meddle(&mut self, method: &str, id: Option<&Value>) {
+        if !self.meddled || !["update", "delete"].contains(&method) {
+            return;
+        }
+        let number = id.and_then(|id| id.as_str().map_or_else(|| id.as_i64(), |text| text.parse().ok()));
+        let row = number.and_then(|number| self.store.table_mut(ORDERS)?.row_mut(number));
+        let Some(row) = row else { return };
         self.notes += 1;
         row.insert("note", format!("seen by the night shift, {}", self.notes));
         self.news.changed();
@@ -112,8 +95,8 @@ impl Orders {
     /// # Errors
     /// There is no such order.
     pub(crate) fn start(&mut self, number: i64) -> Result<&'static str, Failure> {
-        let row =
-            self.rows.get_mut(&number).ok_or_else(|| Failure::exception(format!("there is no order {number}")))?;
+        let row = self.store.table_mut(ORDERS).and_then(|table| table.row_mut(number));
+        let row = row.ok_or_else(|| Failure::exception(format!("there is no order {number}")))?;
         row.insert("status", "started");
         self.news.changed();
         Ok("started")
@@ -124,189 +107,29 @@ impl Orders {
     /// # Errors
     /// What a store refuses, in a sentence.
     pub(crate) fn call(&mut self, method: &str, args: &[Value], now_ms: i64) -> Result<Value, Failure> {
-        let nothing = Value::Null;
-        let arg = |at: usize| args.get(at).unwrap_or(&nothing);
-        if method == "writable" {
-            return Ok(writable());
+        self.meddle(method, args.get(1));
+        let answer = self.store.call(method, args, |row| row.insert("created", Value::Date(now_ms)));
+        if self.store.take_changed() {
+            self.news.changed();
         }
-        if arg(0).as_str() != Some(ORDERS) {
-            let named = text_of(arg(0));
-            return refuse(format!("{named} is not writable on this node - it accepts writes to {ORDERS}"));
-        }
-        match method {
-            "getOne" => self.get_one(arg(1)),
-            "create" => self.create(arg(1), now_ms),
-            "update" => self.update(arg(1), arg(2), arg(3)),
-            "delete" => self.delete(arg(1), arg(2)),
-            _ => Err(Failure::coded("MethodNotFound", format!("{method} is not exposed"))),
-        }
+        answer
     }
 
     /// The new state if it changed since this was last asked.
     pub(crate) fn take_news(&mut self) -> Option<Map> {
         self.news.take().0.then(|| self.state())
     }
-
-    fn get_one(&self, id: &Value) -> Result<Value, Failure> {
-        let Some(row) = self.rows.get(&number(id)?) else { return Ok(status("missing").into()) };
-        let mut answer = status("ok");
-        answer.insert("row", row.clone());
-        answer.insert("stamp", stamp_of(id, row));
-        Ok(answer.into())
-    }
-
-    fn create(&mut self, row: &Value, now_ms: i64) -> Result<Value, Failure> {
-        let fields = fields("create", row)?;
-        let missing = |column: &&Column| column.required && fields.get(column.name).is_none();
-        let missing: Vec<&str> = COLUMNS.iter().filter(missing).map(|column| column.name).collect();
-        if !missing.is_empty() {
-            return refuse(format!("{ORDERS} requires {}", missing.join(", ")));
-        }
-        if self.rows.len() >= ROOM {
-            return refuse(format!("the board has room for {ROOM} orders, and they are there"));
-        }
-        let id: Value = self.add(fields, now_ms).to_string().into();
-        let mut answer = status("ok");
-        if let Some(row) = self.rows.get(&number(&id)?) {
-            answer.insert("stamp", stamp_of(&id, row));
-        }
-        answer.insert("id", id);
-        self.news.changed();
-        Ok(answer.into())
-    }
-
-    fn update(&mut self, id: &Value, patch: &Value, stamp: &Value) -> Result<Value, Failure> {
-        let (number, stamp, patch) = (number(id)?, given("update", stamp)?, fields("update", patch)?);
-        if patch.is_empty() {
-            return refuse("update was given no fields to change".into());
-        }
-        self.meddle(number);
-        let Some(row) = self.rows.get_mut(&number) else { return Ok(status("missing").into()) };
-        if stamp_of(id, row) != stamp {
-            return Ok(status("conflict").into());
-        }
-        for (name, value) in patch.iter() {
-            row.insert(name, value.clone());
-        }
-        let mut answer = status("ok");
-        answer.insert("id", id.clone());
-        answer.insert("stamp", stamp_of(id, row));
-        self.news.changed();
-        Ok(answer.into())
-    }
-
-    fn delete(&mut self, id: &Value, stamp: &Value) -> Result<Value, Failure> {
-        let (number, stamp) = (number(id)?, given("delete", stamp)?);
-        self.meddle(number);
-        let Some(row) = self.rows.get(&number) else { return Ok(status("missing").into()) };
-        if stamp_of(id, row) != stamp {
-            return Ok(status("conflict").into());
-        }
-        self.rows.remove(&number);
-        self.news.changed();
-        let mut answer = status("ok");
-        answer.insert("id", id.clone());
-        Ok(answer.into())
-    }
-
-    /// Puts an order on the board as the store completes it. Gives its number.
-    fn add(&mut self, fields: &Map, now_ms: i64) -> i64 {
-        let number = self.next;
-        self.next = number.saturating_add(1);
-        let mut row = Map::new();
-        row.insert("id", number);
-        for column in &COLUMNS {
-            let otherwise = if column.name == "status" { "open".into() } else { Value::Null };
-            row.insert(column.name, fields.get(column.name).cloned().unwrap_or(otherwise));
-        }
-        row.insert("created", Value::Date(now_ms));
-        self.rows.insert(number, row);
-        number
-    }
 }
 
-fn writable() -> Value {
-    let texts = |texts: &[&str]| Value::Array(texts.iter().map(|text| (*text).into()).collect());
-    let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
-    let mut resource = Map::new();
-    resource.insert("resource", ORDERS);
-    resource.insert("verbs", texts(&["create", "delete", "update"]));
-    resource.insert("columns", texts(&names));
-    Value::Array(vec![resource.into()])
-}
-
-/// The number an id stands for; an integer key takes text as well.
-fn number(id: &Value) -> Result<i64, Failure> {
-    let number = id.as_str().map_or_else(|| id.as_i64(), |text| text.parse().ok());
-    number.ok_or_else(|| Failure::exception(format!("{} is not an id of id, which holds INTEGER", text_of(id))))
-}
-
-fn given<'a>(verb: &str, stamp: &'a Value) -> Result<&'a str, Failure> {
-    let needs = || Failure::exception(format!("{verb} needs the stamp the row was read under - ask getOne for one"));
-    stamp.as_str().ok_or_else(needs)
-}
-
-/// Fields that may be written, each of its kind.
-fn fields<'a>(verb: &str, row: &'a Value) -> Result<&'a Map, Failure> {
-    let Some(fields) = row.as_map() else {
-        return refuse(format!("{verb} takes an object of field names to values"));
-    };
-    for (name, value) in fields.iter() {
-        let Some(column) = COLUMNS.iter().find(|column| column.name == name) else {
-            let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
-            return refuse(format!("{name} is not writable on {ORDERS} - this node writes {}", names.join(", ")));
-        };
-        column.takes(value)?;
-    }
-    Ok(fields)
-}
-
-impl Column {
-    fn takes(&self, value: &Value) -> Result<(), Failure> {
-        let (name, holds) = (self.name, if self.holds == Holds::Text { "TEXT" } else { "INTEGER" });
-        match (self.holds, value) {
-            (_, Value::Null) if self.nullable => Ok(()),
-            (_, Value::Null) => refuse(format!("{name} cannot be null - it is declared {holds} not null")),
-            (Holds::Text, Value::Text(text)) if text.len() <= LONGEST => Ok(()),
-            (Holds::Text, Value::Text(_)) => refuse(format!("{name} holds at most {LONGEST} bytes")),
-            (Holds::Integer, number) if number.as_i64().is_some() => Ok(()),
-            (_, other) => refuse(format!("{name} holds {holds} and was given a {}", kind(other))),
-        }
-    }
-}
-
-/// The stamp of a row under an id as it is written: only what may be written counts.
-fn stamp_of(id: &Value, row: &Map) -> String {
-    let fields: Vec<(&str, Option<&Value>)> =
-        COLUMNS.iter().map(|column| (column.name, row.get(column.name))).collect();
-    stamp(ORDERS, id, &fields)
-}
-
-fn status(word: &str) -> Map {
-    let mut answer = Map::new();
-    answer.insert("status", word);
-    answer
-}
-
-fn refuse<T>(sentence: String) -> Result<T, Failure> {
-    Err(Failure::exception(sentence))
-}
-
-fn text_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.as_f64().map_or_else(|| kind(value).into(), ecma_number), str::to_owned)
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::Text(_) => "string",
-        Value::Date(_) => "date",
-        Value::Bytes(_) | Value::Ext(..) => "byte string",
-        Value::Array(_) => "list",
-        Value::Map(_) => "object",
-    }
+/// What may be written; the number and the date of an order are the store's.
+fn columns() -> Vec<Column> {
+    let column = |name: &str, holds| Column { holds, nullable: false, required: true, ..Column::anything(name) };
+    vec![
+        column("product", Holds::Text),
+        column("quantity", Holds::Integer),
+        Column { required: false, otherwise: Some("open".into()), ..column("status", Holds::Text) },
+        Column { required: false, otherwise: Some(Value::Null), nullable: true, ..column("note", Holds::Text) },
+    ]
 }
 
 #[cfg(test)]
@@ -411,9 +234,10 @@ mod tests {
     fn the_board_is_bounded() {
         let mut orders = Orders::new();
         let make = |orders: &mut Orders| call(orders, "create", json!(["orders", {"product": "rye", "quantity": 5}]));
-        while orders.rows.len() < ROOM {
-            make(&mut orders).unwrap();
+        let mut refused = None;
+        for _ in 0..1_000 {
+            refused = refused.or(make(&mut orders).err());
         }
-        assert!(make(&mut orders).unwrap_err().contains("room"));
+        assert!(refused.unwrap().contains("room"));
     }
 }

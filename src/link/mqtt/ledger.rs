@@ -14,7 +14,9 @@ use crate::wire::mqtt::Publish;
 /// The messages of one connection that are on their way.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    /// How many may be unacknowledged at once.
+    /// How many we allow ourselves to be unacknowledged at once.
+    most: usize,
+    /// How many may be.
     window: usize,
     /// Handed over, without a packet number yet, oldest first. `None` is presence.
     handed: VecDeque<Option<u64>>,
@@ -36,13 +38,15 @@ pub(super) struct Waiting {
 }
 
 impl Ledger {
-    pub(super) fn new() -> Self {
-        Self { window: WINDOW, handed: VecDeque::new(), open: HashMap::new(), waiting: VecDeque::new() }
+    /// One for at most so many unacknowledged messages.
+    pub(super) fn new(most: u16) -> Self {
+        let most = usize::from(most).max(1);
+        Self { most, window: most, handed: VecDeque::new(), open: HashMap::new(), waiting: VecDeque::new() }
     }
 
     /// Heeds how many unacknowledged messages the broker takes.
     pub(super) fn limit(&mut self, receive_maximum: Option<u16>) {
-        self.window = receive_maximum.map_or(WINDOW, |limit| usize::from(limit).clamp(1, WINDOW));
+        self.window = receive_maximum.map_or(self.most, |limit| usize::from(limit).clamp(1, self.most));
     }
 
     /// Whether one more may be handed over now. Nothing overtakes what waits.
@@ -107,8 +111,6 @@ impl Ledger {
     }
 }
 
-/// How many unacknowledged messages we allow ourselves; the client library reserves memory for them.
-pub(super) const WINDOW: usize = 256;
 /// How many frames may wait for their turn.
 const WAITING: usize = 256;
 /// How long a frame may wait for its turn before it is refused: short against any call's own patience.
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_packet_number_leads_back_to_its_frame() {
-        let mut ledger = Ledger::new();
+        let mut ledger = Ledger::new(256);
         ledger.hand(Some(10));
         ledger.hand(None);
         ledger.written(1);
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_broker_bounds_what_is_open_and_nothing_overtakes() {
-        let mut ledger = Ledger::new();
+        let mut ledger = Ledger::new(256);
         ledger.limit(Some(1));
         ledger.hand(Some(1));
         assert!(!ledger.has_room());
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn waiting_is_bounded_in_number_and_time() {
-        let mut ledger = Ledger::new();
+        let mut ledger = Ledger::new(256);
         let now = Instant::now();
         assert!((0..WAITING as u64).all(|id| ledger.wait(id, publish(), None, now)));
         assert!(!ledger.wait(999, publish(), None, now));

@@ -16,28 +16,30 @@
 //! **The end.** [`Outbound::Leave`], or dropping the sender, leaves in order. Dropping the receiver cuts the connection,
 //! and the broker tells the others. Either way the event channel ends when the task does, and the socket with it.
 
-mod backoff;
 mod connection;
 mod ledger;
 mod options;
 mod run;
-mod socket;
+mod signing;
 mod tap;
-mod tls;
 mod trouble;
 mod url;
 
-use std::fmt;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
+use super::authority::Fault;
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::Topics;
 
+pub use super::tls::{Tls, TlsFiles};
+pub use super::trust::{Digest, Trust};
+pub use signing::Signing;
 pub use tap::{Dropped, Tap, Tapped, Watcher};
-pub use tls::{Tls, TlsFiles};
 pub use url::BrokerUrl;
+
+pub use crate::wire::signing::Secret;
 
 /// Joins the network behind a broker and stays joined until told to leave. Must be called inside a tokio runtime.
 pub fn start(config: Config, id: LinkId) -> Link {
@@ -56,8 +58,12 @@ pub struct Config {
     pub topics: Topics,
     /// The account at the broker.
     pub credentials: Option<Credentials>,
+    /// How frames are signed and believed. Absent: neither.
+    pub signing: Option<Signing>,
     /// Certificates for `mqtts`. Absent: the roots of the system and no client certificate.
     pub tls: Option<Tls>,
+    /// The name the broker's certificate has to be for, where that is not the host of its address.
+    pub server_name: Option<String>,
     /// Whether to take requests, that is to subscribe to `req/<me>`. A pure caller does not.
     pub requests: bool,
     /// Whether to be seen: presence and a will (W-032, W-034). Only a [`Tap`] stays unseen.
@@ -77,6 +83,24 @@ pub struct Config {
     pub max_packet: u32,
     /// How many commands and how many events may wait in the two channels.
     pub queue: usize,
+    /// How many messages may be unacknowledged, if the broker takes as many; room for them is kept.
+    pub window: u16,
+    /// What is subscribed to besides requests.
+    pub hears: Hears,
+    /// Says when a connection may be attempted; absent: whenever. One that is there already stays. A sender that is gone
+    /// has forbidden it for good.
+    pub gate: Option<watch::Receiver<bool>>,
+    /// Whether the name is left to whoever else connects under it: the link then ends instead of taking it back.
+    pub yields: bool,
+}
+
+/// What a link subscribes to besides requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hears {
+    /// Answers, events and presence: everything a caller needs.
+    All,
+    /// Nothing: for a peer that is only called, and learns from elsewhere who is there. Its sweep is over at once.
+    Nothing,
 }
 
 impl Config {
@@ -86,7 +110,9 @@ impl Config {
             broker,
             topics,
             credentials: None,
+            signing: None,
             tls: None,
+            server_name: None,
             requests: true,
             announce: true,
             keep_alive: Duration::from_mins(1),
@@ -96,6 +122,10 @@ impl Config {
             sweep: Duration::from_secs(5),
             max_packet: 32 * 1024 * 1024,
             queue: 1024,
+            window: 256,
+            hears: Hears::All,
+            gate: None,
+            yields: false,
         }
     }
 }
@@ -107,27 +137,6 @@ pub struct Credentials {
     pub username: String,
     /// The password; some brokers want none.
     pub password: Option<Secret>,
-}
-
-/// A text that is never printed.
-#[derive(Clone)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a secret.
-    pub const fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Secret(…)")
-    }
 }
 
 /// What is wrong with the settings of a link. No text of a refused URL is in it: a password may stand there.
@@ -151,28 +160,15 @@ pub enum ConfigError {
     /// Something after the port.
     #[error("a broker URL ends after the port; the topic prefix is a setting of its own")]
     Path,
-    /// A file that could not be read.
-    #[error("cannot read {path}: {source}")]
-    File {
-        /// Which.
-        path: std::path::PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// A file that holds no certificate or key.
-    #[error("{path} holds no usable {what}: {why}")]
-    Pem {
-        /// Which file.
-        path: std::path::PathBuf,
-        /// What was looked for.
-        what: &'static str,
-        /// What the parser says.
-        why: String,
-    },
-    /// The system has no roots and none were given.
-    #[error("this system offers no root certificates; name a CA file")]
-    NoRoots,
-    /// Certificate and key do not go together, or TLS cannot be set up.
-    #[error("TLS cannot be set up: {0}")]
-    Tls(String),
+}
+
+impl From<Fault> for ConfigError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::UserInfo => Self::UserInfo,
+            Fault::Host => Self::Host,
+            Fault::Port => Self::Port,
+            Fault::Path => Self::Path,
+        }
+    }
 }

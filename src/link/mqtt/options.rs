@@ -4,8 +4,8 @@ use rumqttc::{Broker, ConnectProperties, LastWill, MqttOptions, QoS, TlsConfigur
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use super::ledger::WINDOW;
-use super::{Config, Tls, socket};
+use super::{Config, Tls};
+use crate::link::socket;
 
 /// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
 pub(super) fn options(
@@ -15,7 +15,9 @@ pub(super) fn options(
     parted: mpsc::Sender<TcpStream>,
 ) -> MqttOptions {
     let (host, port) = (config.broker.host().to_owned(), config.broker.port());
-    let mut options = MqttOptions::new(client_id, Broker::tcp(&*host, port));
+    // The library only names its broker towards TLS; where to connect is said to the socket below.
+    let named = config.server_name.as_deref().unwrap_or(&host);
+    let mut options = MqttOptions::new(client_id, Broker::tcp(named, port));
     options.set_transport(
         tls.map_or(Transport::Tcp, |tls| Transport::tls_with_config(TlsConfiguration::Rustls(tls.0.clone()))),
     );
@@ -27,7 +29,7 @@ pub(super) fn options(
     options.set_max_packet_size(Some(config.max_packet));
     options.set_keep_alive(u16::try_from(config.keep_alive.as_secs()).unwrap_or(u16::MAX));
     options.set_connect_timeout(config.connect_timeout);
-    options.set_outgoing_inflight_upper_limit(u16::try_from(WINDOW).unwrap_or(u16::MAX));
+    options.set_outgoing_inflight_upper_limit(config.window.max(1));
     options.set_max_request_batch(BATCH);
     options.set_read_batch_size(BATCH);
     if config.announce {

@@ -2,97 +2,71 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::pin::pin;
-use std::time::Duration;
 
-use tokio::select;
-use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::sync::{mpsc, watch};
 
-use super::backoff::Backoff;
-use super::connection::{self, End, Seat};
-use super::trouble::down;
-use super::{Config, Tls, TlsFiles};
-use crate::link::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
+use super::connection;
+use super::signing::Guard;
+use super::{Config, Tls};
+use crate::link::backoff::Backoff;
+use crate::link::seat::{End, Seat};
+use crate::link::{DownKind, DownReason, LinkEvent, Outbound};
 
 /// The task of a link.
 pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, events: mpsc::Sender<LinkEvent>) {
+    let guard = Guard::new(config.signing.as_ref());
+    let mut seat = Seat::new(config, guard, commands, events);
+    keep(&mut seat).await;
+    seat.guard.sum_up();
+}
+
+/// Keeps the link up until it has left.
+async fn keep(seat: &mut Seat<Config, Guard>) {
+    let config = &seat.config;
     // Random, so that two processes of one configuration do not retry in step.
     let seed = RandomState::new().build_hasher().finish();
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.broker.is_tls());
-    let mut seat = Seat { config, commands, events, shape: None };
-    let mut told = None;
     loop {
+        let mut gate = seat.config.gate.clone();
+        if let Err(end) = seat.meanwhile(opens(&mut gate)).await {
+            return seat.over(&end).await;
+        }
         let end = match certificates(&seat.config, &mut tls).await {
-            Ok(()) => connection::serve(&mut seat, tls.as_ref()).await,
+            Ok(()) => connection::serve(seat, tls.as_ref()).await,
             Err(reason) => End::Broken { reason, up_for: None },
         };
         let step = match end {
             End::Broken { reason, up_for } => {
                 let (pause, reason) = backoff.after(up_for, reason);
-                if up_for.is_some() {
-                    told = None;
-                }
-                match report(&seat, reason, &mut told).await {
-                    Ok(()) => wait(&mut seat, pause).await,
+                let displaced = seat.config.yields && reason.kind == DownKind::Displaced;
+                let address = seat.config.broker.to_string();
+                match seat.report(address, reason, up_for.is_some()).await {
+                    Ok(()) if displaced => Err(End::Left),
+                    Ok(()) => seat.wait(pause).await,
                     end => end,
                 }
             }
             end => Err(end),
         };
-        match step {
-            Ok(()) => {}
-            Err(End::Left) => {
-                seat.tell(LinkEvent::Closed).await.ok();
-                return;
-            }
-            Err(_) => return,
+        if let Err(end) = step {
+            return seat.over(&end).await;
         }
+    }
+}
+
+/// Waits until a connection may be attempted.
+async fn opens(gate: &mut Option<watch::Receiver<bool>>) {
+    let Some(gate) = gate else { return };
+    if gate.wait_for(|open| *open).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
 /// Reads the roots of the system where TLS is wanted and nothing was configured.
 pub(super) async fn certificates(config: &Config, tls: &mut Option<Tls>) -> Result<(), DownReason> {
-    if !config.broker.is_tls() || tls.is_some() {
-        return Ok(());
+    if config.broker.is_tls() && tls.is_none() {
+        *tls = Some(Tls::of_the_system().await?);
     }
-    match tokio::task::spawn_blocking(|| Tls::load(&TlsFiles::default())).await {
-        Ok(Ok(loaded)) => {
-            *tls = Some(loaded);
-            Ok(())
-        }
-        Ok(Err(error)) => Err(down(DownKind::Tls, error.to_string())),
-        Err(error) => Err(down(DownKind::Tls, error.to_string())),
-    }
-}
-
-/// Says why the link is down, unless that was the last thing said.
-async fn report(seat: &Seat, mut reason: DownReason, told: &mut Option<DownReason>) -> Result<(), End> {
-    reason.detail = format!("{}: {}", seat.config.broker, reason.detail);
-    if told.as_ref() == Some(&reason) {
-        return Ok(());
-    }
-    *told = Some(reason.clone());
-    seat.tell(LinkEvent::Down(reason)).await
-}
-
-/// Waits for the next attempt. What is to be sent meanwhile is rejected at once.
-async fn wait(seat: &mut Seat, pause: Duration) -> Result<(), End> {
-    let events = seat.events.clone();
-    let mut gone = pin!(events.closed());
-    let mut pause = pin!(sleep(pause));
-    loop {
-        select! {
-            () = pause.as_mut() => return Ok(()),
-            () = gone.as_mut() => return Err(End::Abandoned),
-            command = seat.commands.recv() => match command {
-                Some(Outbound::Frame { id, .. }) => {
-                    seat.tell(LinkEvent::Rejected { id, why: Rejection::Down }).await?;
-                }
-                Some(Outbound::Announce { shape }) => seat.shape = shape,
-                Some(Outbound::Leave) | None => return Err(End::Left),
-            },
-        }
-    }
+    Ok(())
 }

@@ -4,9 +4,11 @@ use std::error::Error;
 use std::io;
 
 use rumqttc::mqttbytes::Error as PacketError;
-use rumqttc::tokio_rustls::rustls;
 use rumqttc::{ConnectReturnCode, ConnectionError, DisconnectReasonCode, StateError};
 
+use crate::link::seat::down;
+use crate::link::socket::OlderBroker;
+use crate::link::tls::tls_cause;
 use crate::link::{DownKind, DownReason};
 
 /// How far a connection had come.
@@ -64,6 +66,9 @@ fn state(error: &StateError, stage: Stage) -> DownReason {
 
 fn io_trouble(error: &io::Error, stage: Stage) -> DownReason {
     match stage {
+        _ if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<OlderBroker>) => {
+            down(DownKind::Protocol, OLDER)
+        }
         Stage::Connecting if error.kind() == io::ErrorKind::Other => down(DownKind::Protocol, NO_MQTT5),
         Stage::Connecting => down(DownKind::Unreachable, error.to_string()),
         Stage::Connected => down(DownKind::Lost, error.to_string()),
@@ -81,7 +86,7 @@ fn refused(code: ConnectReturnCode) -> DownReason {
         Code::Banned | Code::BadAuthenticationMethod | Code::ClientIdentifierNotValid | Code::BadClientId => {
             down(DownKind::Unauthorized, format!("the broker refused us: {code:?}"))
         }
-        Code::UnsupportedProtocolVersion | Code::RefusedProtocolVersion => down(DownKind::Protocol, NO_MQTT5),
+        Code::UnsupportedProtocolVersion | Code::RefusedProtocolVersion => down(DownKind::Protocol, OLDER),
         Code::ServiceUnavailable
         | Code::ServerUnavailable
         | Code::ServerBusy
@@ -106,26 +111,9 @@ fn disconnected(code: DisconnectReasonCode, text: Option<&str>) -> DownReason {
     }
 }
 
-/// The TLS error below `error`, if one is there. The TLS layer wraps its errors as I/O errors of any depth.
-fn tls_cause(error: &(dyn Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<rustls::Error>() {
-            return Some(error.to_string());
-        }
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        next = match inner {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        };
-    }
-    None
-}
-
-/// A reason from its parts.
-pub(super) fn down(kind: DownKind, detail: impl Into<String>) -> DownReason {
-    DownReason { kind, detail: detail.into() }
-}
+/// What a broker says that understood the question: it is one, of an older protocol.
+const OLDER: &str =
+    "the broker does not speak MQTT 5: it answers as one of MQTT 3.1.1 or older, or MQTT 5 is turned off there";
 
 const NO_MQTT5: &str =
     "no MQTT 5 broker answers there: an MQTT 3.1.1 broker, a TLS port, or no broker at all (MQTT 5 is needed)";

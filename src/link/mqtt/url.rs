@@ -1,9 +1,9 @@
 //! The address of a broker, as typed.
 
 use std::fmt;
-use std::net::Ipv6Addr;
 
 use super::ConfigError;
+use crate::link::authority;
 
 /// Where a broker listens and whether the way there is TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,27 +26,7 @@ impl BrokerUrl {
             "ws" | "wss" => return Err(ConfigError::WebSocket),
             _ => return Err(ConfigError::Scheme),
         };
-        if rest.contains('@') {
-            return Err(ConfigError::UserInfo);
-        }
-        let authority = rest.strip_suffix('/').unwrap_or(rest);
-        if authority.contains(['/', '?', '#']) {
-            return Err(ConfigError::Path);
-        }
-        let (host, port) = split(authority)?;
-        let port = match port {
-            None => {
-                if tls {
-                    TLS_PORT
-                } else {
-                    PORT
-                }
-            }
-            Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
-                digits.parse().ok().filter(|port| *port != 0).ok_or(ConfigError::Port)?
-            }
-            Some(_) => return Err(ConfigError::Port),
-        };
+        let (host, port) = authority::read(rest, if tls { TLS_PORT } else { PORT })?;
         Ok(Self { host: host.to_owned(), port, tls })
     }
 
@@ -69,34 +49,8 @@ impl BrokerUrl {
 impl fmt::Display for BrokerUrl {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls { "mqtts" } else { "mqtt" };
-        if self.host.contains(':') {
-            write!(out, "{scheme}://[{}]:{}", self.host, self.port)
-        } else {
-            write!(out, "{scheme}://{}:{}", self.host, self.port)
-        }
+        write!(out, "{scheme}://{}", authority::write(&self.host, self.port))
     }
-}
-
-/// Host and port of an authority.
-fn split(authority: &str) -> Result<(&str, Option<&str>), ConfigError> {
-    if let Some(rest) = authority.strip_prefix('[') {
-        let (host, port) = rest.split_once(']').ok_or(ConfigError::Host)?;
-        host.parse::<Ipv6Addr>().map_err(|_| ConfigError::Host)?;
-        return match port.strip_prefix(':') {
-            Some(port) => Ok((host, Some(port))),
-            None if port.is_empty() => Ok((host, None)),
-            None => Err(ConfigError::Host),
-        };
-    }
-    let (host, port) = match authority.split_once(':') {
-        Some((host, port)) => (host, Some(port)),
-        None => (authority, None),
-    };
-    let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '[' | ']' | '%' | '\\');
-    if host.is_empty() || host.contains(odd) || port.is_some_and(|port| port.contains(':')) {
-        return Err(ConfigError::Host);
-    }
-    Ok((host, port))
 }
 
 /// The registered port of MQTT.

@@ -9,6 +9,7 @@ use crate::{
     mcp::{
         CallContext, Hints, Source, Spec, Tool, ToolError,
         page::{Format, Limit, PageInfo, Pager},
+        refusal::link_state,
     },
     plant::{PeerKind, PeerLine, Plant},
 };
@@ -63,6 +64,12 @@ struct Answer {
     /// Peers that were forgotten because more than 10 000 are there.
     #[serde(skip_serializing_if = "Option::is_none")]
     forgotten: Option<u64>,
+    /// Why not everybody is listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
+    /// Links that are down, and why: peers that only they lead to are not listed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    links_down: Vec<Json>,
     source: Source,
 }
 
@@ -94,24 +101,27 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
-    let (peers, forgotten) = look(&context, async { Ok(plant.peers().await?) }).await?;
-    let names = &plant.settings().link_names;
-    let lines: Vec<(String, Line)> = peers
+    let found = look(&context, async { Ok(plant.peers().await?) }).await?;
+    let links_down = found.down.iter().map(|(name, down)| link_state(name, Some(down))).collect();
+    let note =
+        (!plant.is_on_network()).then_some("the plant network is away: only the fakes of this bridge can be reached");
+    let lines: Vec<(String, Line)> = found
+        .lines
         .into_iter()
-        .map(|peer| (peer.name.to_string(), line(&peer, names)))
+        .map(|peer| (peer.name.to_string(), line(&plant, &peer)))
         .filter(|(_, line)| args.wants(line))
         .collect();
     let arguments = repeatable(&args);
     let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let (details, page) = pager.keyed(lines)?;
     let peers = details.iter().filter_map(|line| line["name"].as_str().map(str::to_owned)).collect();
-    let forgotten = (forgotten > 0).then_some(forgotten);
-    Ok(Answer { peers, details, page, forgotten, source: Source::bridge() })
+    let forgotten = (found.forgotten > 0).then_some(found.forgotten);
+    Ok(Answer { peers, details, page, forgotten, note, links_down, source: Source::bridge() })
 }
 
 /// What is known of a peer.
-pub(crate) fn peer_detail(peer: &PeerLine, link_names: &[String]) -> Json {
-    serde_json::to_value(line(peer, link_names)).unwrap_or_default()
+pub(crate) fn peer_detail(plant: &Plant, peer: &PeerLine) -> Json {
+    serde_json::to_value(line(plant, peer)).unwrap_or_default()
 }
 
 impl Args {
@@ -122,13 +132,10 @@ impl Args {
     }
 }
 
-fn line(peer: &PeerLine, link_names: &[String]) -> Line {
-    let link = |id: &crate::link::LinkId| {
-        link_names.get(usize::from(id.0)).cloned().unwrap_or_else(|| format!("link-{}", id.0))
-    };
+fn line(plant: &Plant, peer: &PeerLine) -> Line {
     Line {
         name: peer.name.to_string(),
-        links: peer.seen.links.iter().map(link).collect(),
+        links: peer.seen.links.iter().map(|link| plant.link_name(*link)).collect(),
         kind: peer.kind.into(),
         since: moment(peer.seen.since_ms),
         shape: peer.seen.shape.as_deref().map(str::to_owned),

@@ -8,6 +8,7 @@ mod describe_peer;
 mod diff_peers;
 mod find_capability;
 mod list_contracts;
+mod list_fakes;
 mod list_peers;
 mod list_rows;
 mod list_watches;
@@ -23,7 +24,9 @@ mod release_control;
 mod rows;
 mod save_contract;
 mod set_state;
+mod start_fake;
 mod start_watch;
+mod stop_fake;
 mod stop_watch;
 mod take_control;
 mod watch_events;
@@ -83,6 +86,9 @@ pub fn all() -> Vec<Tool> {
         list_contracts::tool(),
         read_contract::tool(),
         delete_contract::tool(),
+        start_fake::tool(),
+        stop_fake::tool(),
+        list_fakes::tool(),
     ]
 }
 

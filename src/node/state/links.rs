@@ -45,6 +45,14 @@ impl Links {
         self.links.get_mut(&link).is_some_and(|state| state.down.replace(reason).is_none())
     }
 
+    /// Marks it down for good. Of one that somebody else displaced, that stays the reason.
+    pub(super) fn closed(&mut self, link: LinkId, reason: DownReason) {
+        let Some(state) = self.links.get_mut(&link) else { return };
+        if state.down.as_ref().is_none_or(|down| down.kind != DownKind::Displaced) {
+            state.down = Some(reason);
+        }
+    }
+
     /// Whether it being up is news: not while a fight over our name goes on.
     pub(super) fn up_is_news(&self, link: LinkId) -> bool {
         !self.contested.contains(&link)
@@ -69,16 +77,19 @@ impl Links {
         self.links.get(&link).is_some_and(|state| state.down.is_none())
     }
 
+    /// Whether a link to a network is up.
     pub(super) fn any_up(&self) -> bool {
-        self.links.values().any(|state| state.down.is_none())
+        self.links.iter().any(|(id, state)| !id.is_inside() && state.down.is_none())
     }
 
-    /// The link to use for a peer: the first up one it was seen on; for a peer never seen, the first that is up.
+    /// The link to use for a peer: the first up one it was seen on, and the one inside this process before all others; for
+    /// a peer never seen, the first to a network that is up.
     pub(super) fn route(&self, seen: Option<&Seen>) -> Option<LinkId> {
         let up = |id: &LinkId| self.links.get(id).is_some_and(|state| state.down.is_none());
         match seen {
+            Some(seen) if seen.links.contains(&LinkId::INSIDE) && up(&LinkId::INSIDE) => Some(LinkId::INSIDE),
             Some(seen) => seen.links.iter().copied().find(up),
-            None => self.links.keys().copied().find(up),
+            None => self.links.keys().copied().filter(|id| !id.is_inside()).find(up),
         }
     }
 }

@@ -14,6 +14,7 @@
 mod calls;
 mod component;
 mod counters;
+mod hosted;
 mod links;
 mod listening;
 mod network;
@@ -42,7 +43,7 @@ use links::Links;
 pub(super) use repeats::weigh_value;
 pub use roster::{Roster, Seen};
 use server::Server;
-pub use server::{Exposed, Failure, Incoming, MAILBOX, RunId, Serving};
+pub use server::{Exposed, Failure, Incoming, MAILBOX, METHOD_CODES, RunId, Serving};
 pub use stream::{Delivery, SNAPSHOT, Stream};
 use subscriptions::Subscriptions;
 pub use tickets::TicketUpdate;
@@ -50,7 +51,7 @@ use tickets::Tickets;
 
 use super::error::{CallError, Doubt, NotSent};
 use crate::{
-    link::{Claim, DownReason, LinkEvent, LinkId, Rejection},
+    link::{Claim, DownReason, LinkEvent, LinkId, Origin, Rejection},
     wire::{Correlation, Frame, PeerName, Value},
 };
 
@@ -192,6 +193,8 @@ pub struct NodeState {
     me: PeerName,
     links: Links,
     roster: Roster,
+    /// Whether a host knows who is there and says who left: then no roster is kept here.
+    hosted: bool,
     /// Who was there before a link was lost and has not been seen on it since it is back.
     awaited: BTreeSet<(LinkId, PeerName)>,
     calls: Calls,
@@ -217,6 +220,7 @@ impl NodeState {
             me,
             links: Links::new(links),
             roster: Roster::default(),
+            hosted: false,
             awaited: BTreeSet::new(),
             calls: Calls::default(),
             tickets: Tickets::default(),
@@ -256,7 +260,8 @@ impl NodeState {
         match event {
             LinkEvent::Up => self.link_up(link),
             LinkEvent::Down(reason) => self.link_down(link, reason, now),
-            LinkEvent::Frame(frame) => self.frame(link, frame, now),
+            LinkEvent::Frame(frame) => self.frame(link, *frame, Origin::Claimed, now),
+            LinkEvent::Verified(frame) => self.frame(link, *frame, Origin::Verified, now),
             LinkEvent::Online { peer, shape } => self.peer_online(link, &peer, shape, now),
             LinkEvent::Offline(peer) => self.peer_offline(link, &peer, now),
             LinkEvent::Settled => self.settled(link, now),

@@ -64,12 +64,13 @@ impl NodeState {
         if self.links.is_up(link) && !self.closing {
             return self.link_down(link, reason, now);
         }
-        self.links.down(link, reason);
+        // One that was down already ended for that reason.
+        self.links.closed(link, reason);
         self.out.event(NodeEvent::NetworkChanged);
     }
 
     pub(super) fn peer_online(&mut self, link: LinkId, peer: &PeerName, shape: Option<String>, now: Now) {
-        if *peer == self.me {
+        if *peer == self.me || self.hosted {
             return;
         }
         let (change, rerouted) = self.roster.online(peer.clone(), link, shape, now.unix_ms);
@@ -84,7 +85,10 @@ impl NodeState {
 
     /// A peer left a link. One that we had forgotten, or await, may still hold subscriptions here: it is gone as well.
     pub(super) fn peer_offline(&mut self, link: LinkId, peer: &PeerName, now: Now) {
-        if self.roster.offline(peer, link) {
+        // Which links lead to it has changed, even if it can still be reached.
+        let was_there = self.roster.get(peer).is_some_and(|seen| seen.links.contains(&link));
+        self.roster.offline(peer, link);
+        if was_there {
             self.out.event(NodeEvent::NetworkChanged);
         }
         self.awaited.remove(&(link, peer.clone()));
@@ -98,7 +102,7 @@ impl NodeState {
     }
 
     /// A peer is gone from every link: what it held for us and we for it ends.
-    fn peer_gone(&mut self, peer: &PeerName) {
+    pub(super) fn peer_gone(&mut self, peer: &PeerName) {
         for (call, update) in self.tickets.peer_gone(peer) {
             self.out.event(NodeEvent::Ticket(call, update));
         }
@@ -114,6 +118,8 @@ impl NodeState {
 
     pub(super) fn announce(&mut self) {
         let shape = self.server.shape();
+        // What was not said yet is out of date: a surface that stands up in parts is announced once, whole.
+        self.out.sends.retain(|send| !matches!(send.what, SendWhat::Announce(_)));
         for (link, _) in self.links.iter() {
             self.out.sends.push_back(Send { link, what: SendWhat::Announce(Some(shape.clone())) });
         }

@@ -9,6 +9,8 @@ use crate::wire::{Correlation, PeerName, RemoteError, ReplyRoute, Value, frame::
 pub(super) const REMEMBERED: usize = 1000;
 /// How much the large ones among them may take together, in bytes.
 const MAX_WEIGHT: usize = 4 << 20;
+/// The same of a peer that is one of many in its process: less than one description, which would be all it holds.
+const HOSTED_WEIGHT: usize = 64 << 10;
 /// From where on an answer counts as large.
 const LARGE: usize = 1 << 10;
 
@@ -36,6 +38,12 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
+    /// Less is remembered from now on, for a peer that is one of many in its process.
+    pub(super) fn be_light(&mut self) {
+        self.attempts.most = HOSTED_WEIGHT;
+        self.commands.most = HOSTED_WEIGHT;
+    }
+
     /// A request came: what is known of it.
     pub(super) fn arrive(&mut self, source: &PeerName, correlation: &Correlation) -> Seen {
         self.attempts.begin((source.clone(), correlation.clone()))
@@ -50,6 +58,14 @@ impl Repeats {
     pub(super) fn replace(&mut self, source: &PeerName, correlation: &Correlation, answer: &Answer) {
         if let Some(Some((_, held))) = self.attempts.known.get_mut(&(source.clone(), correlation.clone())) {
             *held = answer.clone();
+        }
+    }
+
+    /// It will never be answered: a repeat is dropped as while it runs, for as long as an answer would be remembered.
+    pub(super) fn unanswered(&mut self, source: &PeerName, correlation: &Correlation, command: Option<Command>) {
+        self.attempts.leave((source.clone(), correlation.clone()));
+        if let Some(command) = command {
+            self.commands.leave(command);
         }
     }
 
@@ -78,11 +94,12 @@ struct Memory<K> {
     order: VecDeque<K>,
     large: VecDeque<(K, usize)>,
     weight: usize,
+    most: usize,
 }
 
 impl<K> Default for Memory<K> {
     fn default() -> Self {
-        Self { known: HashMap::new(), order: VecDeque::new(), large: VecDeque::new(), weight: 0 }
+        Self { known: HashMap::new(), order: VecDeque::new(), large: VecDeque::new(), weight: 0, most: MAX_WEIGHT }
     }
 }
 
@@ -101,25 +118,32 @@ impl<K: Clone + Eq + std::hash::Hash> Memory<K> {
     fn end(&mut self, key: K, route: ReplyRoute, answer: Answer) {
         let weight = weigh(&answer);
         self.known.insert(key.clone(), Some((route, answer)));
-        self.order.push_back(key.clone());
         if weight > LARGE {
-            self.large.push_back((key, weight));
+            self.large.push_back((key.clone(), weight));
             self.weight += weight;
         }
+        self.leave(key);
+        while self.weight > self.most
+            && let Some((key, weight)) = self.large.pop_front()
+        {
+            self.weight -= weight;
+            if let Some(Some((_, answer))) = self.known.get_mut(&key) {
+                lighten(answer);
+            }
+        }
+    }
+}
+
+impl<K: Clone + Eq + std::hash::Hash> Memory<K> {
+    /// What is known of it stays as it is, until it is the oldest of too many.
+    fn leave(&mut self, key: K) {
+        self.order.push_back(key);
         if self.order.len() > REMEMBERED
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
             if let Some((_, weight)) = self.large.pop_front_if(|(key, _)| *key == oldest) {
                 self.weight -= weight;
-            }
-        }
-        while self.weight > MAX_WEIGHT
-            && let Some((key, weight)) = self.large.pop_front()
-        {
-            self.weight -= weight;
-            if let Some(Some((_, answer))) = self.known.get_mut(&key) {
-                lighten(answer);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::{
     calls::{self, Pending, Purpose},
 };
 use crate::{
-    link::{Claim, LinkId, Rejection},
+    link::{Claim, LinkId, Origin, Rejection},
     node::error::{CallError, NotSent},
     wire::{Correlation, Frame, Message, PeerName, Reply, ReplyRoute, Request, frame::Answer},
 };
@@ -100,14 +100,14 @@ impl NodeState {
 
 // What frames say.
 impl NodeState {
-    pub(super) fn frame(&mut self, link: LinkId, frame: Frame, now: Now) {
-        if frame.source != self.me && self.roster.heard(&frame.source, link, now.unix_ms) {
+    pub(super) fn frame(&mut self, link: LinkId, frame: Frame, origin: Origin, now: Now) {
+        if frame.source != self.me && !self.hosted && self.roster.heard(&frame.source, link, now.unix_ms) {
             self.out.event(NodeEvent::NetworkChanged);
         }
         let Frame { source, target, message } = frame;
         match message {
             Message::Request(request) if target == self.me => {
-                self.server.request(link, source, request, now, &mut self.out);
+                self.server.request((link, origin), source, request, now, &mut self.out);
             }
             Message::Request(request) => self.server.no_route(link, &source, &target, request, &mut self.out),
             Message::Reply(_) | Message::Event { .. } if target != self.me => {}

@@ -77,8 +77,12 @@ impl Roster {
             let arrived = !seen.announced;
             let rerouted = add_link(&mut seen.links, link);
             seen.announced = true;
-            let reshaped = seen.shape != shape;
-            seen.shape = shape;
+            // A link that carries no shapes does not take away what another told.
+            let keeps = shape.is_none() && seen.links.len() > 1;
+            let reshaped = !keeps && seen.shape != shape;
+            if !keeps {
+                seen.shape = shape;
+            }
             let change = match (arrived, reshaped) {
                 (true, _) => Change::Arrived,
                 (false, true) => Change::Reshaped,
@@ -187,6 +191,17 @@ mod tests {
         assert!(roster.heard(&name("quiet"), A, 1));
         assert!(!roster.get(&name("quiet")).unwrap().announced);
         assert_eq!(roster.online(name("quiet"), A, None, 1).0, Change::Arrived);
+    }
+
+    #[test]
+    fn a_link_without_shapes_takes_none_away() {
+        let mut roster = Roster::default();
+        roster.online(name("p"), A, Some("x".into()), 1);
+        assert_eq!(roster.online(name("p"), B, None, 1), (Change::Repeated, true));
+        assert_eq!(roster.get(&name("p")).unwrap().shape.as_deref(), Some("x"));
+        assert_eq!(roster.online(name("p"), B, Some("y".into()), 1), (Change::Reshaped, false));
+        roster.offline(&name("p"), B);
+        assert_eq!(roster.online(name("p"), A, None, 1).0, Change::Reshaped);
     }
 
     #[test]

@@ -3,11 +3,10 @@
 use bytes::Bytes;
 
 use super::{JSON, LAYOUT, MSGPACK, Publish, expiry, names};
+use crate::wire::body::{failed, kind_of};
 use crate::wire::frame::{Answer, Ticket};
 use crate::wire::topic::sendable;
-use crate::wire::{
-    EncodeError, Encoding, Frame, Map, Message, RemoteError, Reply, Request, Stamp, Topics, Value, json, msgpack,
-};
+use crate::wire::{EncodeError, Encoding, Frame, Message, Reply, Request, Stamp, Topics, Value, json, msgpack};
 
 /// Writes a frame. On a failure nothing may be published: the frame is as it were not there.
 ///
@@ -79,13 +78,13 @@ fn encode_reply(frame: &Frame, reply: &Reply, topics: &Topics) -> Result<Publish
         }
         Answer::Error(error) => {
             properties.put(names::CODE, &error.code)?;
-            failure(error, encoding)?
+            body(Some(&failed(error)), encoding)?
         }
         Answer::Ticket(ticket) => {
             let (outcome, payload) = match ticket {
                 Ticket::Progress(value) => ("progress", body(value.as_ref(), encoding)?),
                 Ticket::Resolved(value) => ("resolved", body(value.as_ref(), encoding)?),
-                Ticket::Rejected(error) => ("rejected", failure(error, encoding)?),
+                Ticket::Rejected(error) => ("rejected", body(Some(&failed(error)), encoding)?),
             };
             properties.put(names::OUTCOME, outcome)?;
             payload
@@ -97,15 +96,6 @@ fn encode_reply(frame: &Frame, reply: &Reply, topics: &Topics) -> Result<Publish
         ..Publish::default()
     };
     Ok(properties.onto(publish, payload, encoding))
-}
-
-/// The label of a request; what is done with it, the method decides (W-010).
-fn kind_of(method: &str) -> &'static str {
-    match method {
-        "on" => "subscribe",
-        "off" | "removeListener" => "unsubscribe",
-        _ => "call",
-    }
 }
 
 fn arguments(args: &[Value], encoding: Encoding) -> Result<Vec<u8>, EncodeError> {
@@ -122,14 +112,6 @@ fn body(value: Option<&Value>, encoding: Encoding) -> Result<Vec<u8>, EncodeErro
         Encoding::MessagePack => msgpack::encode(value),
         Encoding::Json => json::encode(value),
     }
-}
-
-/// Name and message; a stack is nobody's business (W-062).
-fn failure(error: &RemoteError, encoding: Encoding) -> Result<Vec<u8>, EncodeError> {
-    let mut map = Map::new();
-    map.insert("name", error.name.as_str());
-    map.insert("message", error.message.as_str());
-    body(Some(&Value::Map(map)), encoding)
 }
 
 fn echo(correlation: &Bytes) -> Result<Bytes, EncodeError> {

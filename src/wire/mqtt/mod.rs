@@ -8,11 +8,13 @@ mod decode;
 mod encode;
 mod overhear;
 mod presence;
+mod signed;
 
-pub use decode::decode;
+pub use decode::{decode, decode_signed};
 pub use encode::encode;
 pub use overhear::{Overheard, Said, overhear};
 pub use presence::{Presence, cleared, offline, online, presence};
+pub use signed::sign;
 
 /// The parts of an MQTT 5 PUBLISH that frames and presence use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,6 +92,9 @@ mod names {
     pub(super) const OUTCOME: &str = "mr-outcome";
     pub(super) const SEQ: &str = "mr-seq";
     pub(super) const EPOCH: &str = "mr-epoch";
+    pub(super) const NONCE: &str = "mr-nonce";
+    pub(super) const TIME: &str = "mr-ts";
+    pub(super) const SIGNATURE: &str = "mr-sig";
 }
 
 #[cfg(test)]

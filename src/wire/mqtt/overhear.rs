@@ -82,7 +82,7 @@ fn frame(mut publish: Publish, topics: &Topics, largest: usize) -> Said {
     }
     let source = publish.user_properties.iter().find(|(name, _)| name == names::SOURCE).map(|(_, name)| clip(name));
     let topic = publish.topic.clone();
-    let (source, message) = match decode::read(publish, |_, _| Ok(())) {
+    let (source, message) = match decode::read(publish, |_, _| Ok(()), decode::anybody) {
         Ok(read) => read,
         Err(problem) => return Said::Unreadable { source, problem },
     };

@@ -23,6 +23,8 @@ pub(crate) struct BrokerOptions {
     pub(crate) account: Option<(String, String)>,
     /// `max_packet_size`.
     pub(crate) max_packet_size: Option<u32>,
+    /// `max_connections`.
+    pub(crate) max_connections: Option<u16>,
     /// `acl_file`: who may read and write what.
     pub(crate) acl: Option<String>,
     /// `max_queued_messages`, which also bounds what waits for a slow connection; 0 for no bound.
@@ -130,6 +132,9 @@ fn configure(folder: &Path, port: u16, options: &BrokerOptions) {
     }
     if let Some(bytes) = options.max_packet_size {
         let _ = writeln!(text, "max_packet_size {bytes}");
+    }
+    if let Some(most) = options.max_connections {
+        let _ = writeln!(text, "max_connections {most}");
     }
     if let Some(messages) = options.max_queued {
         let _ = writeln!(text, "max_queued_messages {messages}");

@@ -21,7 +21,12 @@ pub(crate) struct Peer(pub(crate) Child);
 impl Peer {
     /// Joins as `name`, with further options of the script, and returns once it is announced.
     pub(crate) fn join(broker: &Broker, name: &str, options: &[&str]) -> Self {
-        let mut child = start("peer.mjs", &broker.url(), name, options);
+        Self::join_at(&broker.url(), name, options)
+    }
+
+    /// The same, at the address of a broker or a hub.
+    pub(crate) fn join_at(url: &str, name: &str, options: &[&str]) -> Self {
+        let mut child = start("peer.mjs", url, name, options);
         child.wait_for("ready line", |line| (line["ready"] == name).then_some(()));
         Self(child)
     }
@@ -39,6 +44,34 @@ impl Peer {
     /// Does something it was not asked to over the network: `release`, `emit`, `shape`, `vanish`, `leave`.
     pub(crate) fn wish(&mut self, wish: &Value) {
         self.0.write(&wish.to_string());
+    }
+}
+
+/// `hub.mjs`: a hub.
+pub(crate) struct Hub {
+    pub(crate) child: Child,
+    pub(crate) url: String,
+}
+
+impl Hub {
+    /// Starts one, on any port unless told otherwise, and returns once it listens.
+    pub(crate) fn start(options: &[&str]) -> Self {
+        let mut command = node();
+        command.arg(source("hub.mjs")).args(options);
+        let mut child = Child::start("hub.mjs", &mut command);
+        let url = child.wait_for("address", |line| line["hub"].as_str().map(str::to_owned));
+        Self { child, url }
+    }
+
+    /// Waits until `name` has announced itself, and returns how.
+    pub(crate) fn announced(&mut self, name: &str) -> Value {
+        let wanted = |line: &Value| (line["announced"] == name).then(|| line.clone());
+        self.child.wait_for(&format!("announcement of {name}"), wanted)
+    }
+
+    /// Does something: `cut` (the network), `away` (sent away), `stop`.
+    pub(crate) fn wish(&mut self, wish: &Value) {
+        self.child.write(&wish.to_string());
     }
 }
 

@@ -140,7 +140,26 @@ impl Bridge {
 
     /// Asks it to end, as an operator's tools do.
     pub(crate) fn terminate(&self) {
-        let sent = Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status();
+        self.signal("-TERM");
+    }
+
+    /// Has it stand still, connections and all.
+    pub(crate) fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Has it go on after [`Bridge::pause`].
+    pub(crate) fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    /// Ends it without a word.
+    pub(crate) fn kill(&self) {
+        self.signal("-KILL");
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").arg(signal).arg(self.child.id().to_string()).status();
         assert!(sent.is_ok_and(|status| status.success()), "the bridge is not there to be asked");
     }
 

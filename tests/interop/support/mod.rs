@@ -4,12 +4,14 @@ mod authority;
 mod broker;
 mod child;
 mod foreign;
+mod keys;
 mod mcp;
 
-pub(crate) use authority::Authority;
+pub(crate) use authority::{Authority, Shown};
 pub(crate) use broker::{Broker, BrokerOptions};
 pub(crate) use child::Child;
-pub(crate) use foreign::{Caller, Peer, inspector, python_client};
+pub(crate) use foreign::{Caller, Hub, Peer, inspector, python_client};
+pub(crate) use keys::{Keys, Kind};
 pub(crate) use mcp::{Bridge, call_arguments, error_of, structured};
 
 use std::path::{Path, PathBuf};

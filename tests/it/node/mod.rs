@@ -179,9 +179,9 @@ impl Ends {
     pub(crate) async fn frame(&mut self) -> (u64, Frame, Option<Claim>) {
         loop {
             match self.said.recv().await.expect("the node let go of its link") {
-                Outbound::Frame { id, frame, claim } => return (id, frame, claim),
+                Outbound::Frame { id, frame, claim } => return (id, *frame, claim),
                 Outbound::Announce { .. } => {}
-                Outbound::Leave => panic!("it leaves"),
+                Outbound::Leave | Outbound::Yield => panic!("it leaves"),
             }
         }
     }
@@ -214,7 +214,7 @@ pub(crate) fn asks(correlation: &str, method: &str, args: Vec<Value>) -> LinkEve
         fence: None,
         reply: ReplyRoute::default(),
     };
-    LinkEvent::Frame(Frame { source: name("hmi"), target: name("tower"), message: Message::Request(request) })
+    LinkEvent::Frame(Box::new(Frame { source: name("hmi"), target: name("tower"), message: Message::Request(request) }))
 }
 
 pub(crate) fn answers(to: &Frame, value: &str) -> LinkEvent {
@@ -223,13 +223,17 @@ pub(crate) fn answers(to: &Frame, value: &str) -> LinkEvent {
         route: ReplyRoute::default(),
         answer: Answer::Value(Some(value.into())),
     };
-    LinkEvent::Frame(Frame { source: to.target.clone(), target: to.source.clone(), message: Message::Reply(reply) })
+    LinkEvent::Frame(Box::new(Frame {
+        source: to.target.clone(),
+        target: to.source.clone(),
+        message: Message::Reply(reply),
+    }))
 }
 
 pub(crate) fn rings(at: i64) -> LinkEvent {
     let message =
         Message::Event { path: Some("bell".into()), event: "ring".into(), args: vec![at.into()], stamp: None };
-    LinkEvent::Frame(Frame { source: name("tower"), target: name("hmi"), message })
+    LinkEvent::Frame(Box::new(Frame { source: name("tower"), target: name("hmi"), message }))
 }
 
 pub(crate) async fn hears(subscription: &mut Subscription) -> Heard {

@@ -38,7 +38,17 @@ impl Bridge {
 
     /// The same, where `command` is what runs the binary up to its arguments, and `more` are further arguments.
     pub(super) fn start_as(command: &mut Command, port: u16, more: &[&str]) -> Result<(Self, Start), String> {
-        command.args(["mcp", "--broker", &format!("mqtt://127.0.0.1:{port}")]).args(more);
+        let broker = format!("mqtt://127.0.0.1:{port}");
+        Self::begin(command, &[&["--broker", &broker], more].concat())
+    }
+
+    /// The same at another place.
+    pub(super) fn start_at(binary: &Path, place: &[&str]) -> Result<Self, String> {
+        Self::begin(&mut Command::new(binary), place).map(|(bridge, _)| bridge)
+    }
+
+    fn begin(command: &mut Command, arguments: &[&str]) -> Result<(Self, Start), String> {
+        command.arg("mcp").args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let began = Instant::now();
         let mut process = command.spawn().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
@@ -62,13 +72,6 @@ impl Bridge {
         }
         bridge.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")?;
         Ok((bridge, Start { first_answer }))
-    }
-
-    /// Ends the session as a client does, and waits for the process.
-    pub(super) fn end(mut self) -> Result<(), String> {
-        self.to = None;
-        let status = self.process.wait().map_err(|error| format!("the bridge: {error}"))?;
-        if status.success() { Ok(()) } else { Err(format!("the bridge ended with {status}")) }
     }
 
     /// How long ago it was started.
@@ -140,6 +143,14 @@ impl Bridge {
             }
         }
         Ok(begun.elapsed())
+    }
+
+    /// Closes its input and waits for its end, which must be a good one. Says how long that took.
+    pub(super) fn end(&mut self) -> Result<Duration, String> {
+        let asked = Instant::now();
+        self.to = None;
+        let status = self.process.wait().map_err(|error| error.to_string())?;
+        if status.success() { Ok(asked.elapsed()) } else { Err(format!("the bridge ended with {status}")) }
     }
 
     /// Its resident memory in MiB; nothing where the system does not say.

@@ -46,7 +46,7 @@ fn session(binary: &Path, trace: &Path) -> Result<(), String> {
         bridge.sequential(peer, CALLS, &mut Vec::new())?;
         bridge.flight(peer, CALLS, super::IN_FLIGHT)?;
     }
-    bridge.end()
+    bridge.end().map(drop)
 }
 
 /// The functions that were entered: a name is given once, and after that its number stands for it.

@@ -5,14 +5,19 @@
 
 mod bridge;
 mod broker;
+mod fakes;
 mod floor;
+mod hub;
 pub(crate) mod layout;
 mod library;
 mod looks;
 mod mqtt;
+mod pack;
 mod peer;
 mod placement;
 mod report;
+mod signed;
+mod socketio;
 mod stats;
 mod watching;
 
@@ -51,6 +56,7 @@ struct Plan {
     memory_calls: usize,
     crowd: usize,
     looks: usize,
+    fakes: usize,
     /// Calls of others a second that are watched.
     pairs: u64,
     /// Events a second that are watched.
@@ -68,6 +74,7 @@ const FULL: Plan = Plan {
     memory_calls: 10_000,
     crowd: 2_000,
     looks: 200,
+    fakes: 500,
     pairs: 5_000,
     events: 10_000,
     seconds: 5,
@@ -81,34 +88,61 @@ const QUICK: Plan = Plan {
     memory_calls: 200,
     crowd: 200,
     looks: 5,
+    fakes: 64,
     pairs: 500,
     events: 1_000,
     seconds: 1,
 };
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
-/// everything answers; `--watching` measures only how others are watched; `--binary FILE` measures that file instead of
-/// building one; `--peers` measures nothing and only runs a stock broker and the peers, for a profiler.
+/// everything answers; `--watching` measures only how others are watched, `--fakes` only what many fakes cost, `--hub` only
+/// calls over a hub, `--signing` only what signatures cost; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and
+/// only runs a stock broker and the peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let (mut plan, mut binary, mut only_watching) = (FULL, None, false);
+    let (mut plan, mut binary, mut only) = (FULL, None, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
-            "--watching" => only_watching = true,
+            "--watching" | "--fakes" | "--hub" | "--signing" => only = Some(word.as_str()),
             "--peers" => return serve(),
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
-            other => return Err(format!("bench knows --quick, --watching, --peers and --binary FILE, not {other}")),
+            other => {
+                return Err(format!(
+                    "bench knows --quick, --watching, --fakes, --hub, --signing, --peers and --binary FILE, not {other}"
+                ));
+            }
         }
     }
     let release = plan.rounds > 1;
     let binary = binary.map_or_else(|| build(release), Ok)?;
-    if !only_watching {
+    let wanted = |section: &str| only.is_none_or(|only| only == section);
+    if only.is_none() {
         println!("{}", measure(&binary, &library(release)?, &plan)?);
     }
-    let watching = watching::measure(&binary, &plan)?;
-    println!("{watching}");
-    watching.judge()
+    let mut missed = Vec::new();
+    if wanted("--watching") {
+        let watching = watching::measure(&binary, &plan)?;
+        println!("{watching}");
+        missed.extend(watching.judge().err());
+    }
+    if wanted("--hub") {
+        let hub = hub::measure(&binary, &plan)?;
+        println!("{hub}");
+        missed.extend(hub.judge().err());
+    }
+    if wanted("--signing") {
+        let signed = signed::measure(&binary, &plan)?;
+        println!("{signed}");
+        missed.extend(signed.judge().err());
+    }
+    if wanted("--fakes") {
+        let fakes = fakes::measure(&binary, plan.fakes)?;
+        println!("{}", report::fakes(&fakes));
+        // A development build is larger in everything, and a few fakes say little of what each of them holds.
+        missed.extend(fakes.missed(release));
+    }
+    if missed.is_empty() { Ok(()) } else { Err(missed.join("; ")) }
 }
 
 /// Runs until standard input ends.

@@ -76,7 +76,7 @@ fn answer(request: &Arrived<'_>, out: &mut Outbox) {
     }
 }
 
-const DESCRIPTION: &str = r#"{"name":"echo","validating":true,"namespaces":[{"name":"bench","className":"Bench",
+pub(super) const DESCRIPTION: &str = r#"{"name":"echo","validating":true,"namespaces":[{"name":"bench","className":"Bench",
 "created":false,"emitter":false,"methods":[{"name":"echo","params":[{"kind":"string"}],"paramNames":["text"],
 "returns":{"kind":"string"},"semantics":"query","effect":"observe"},
 {"name":"getOne","semantics":"query","effect":"observe"},{"name":"writable","semantics":"query","effect":"observe"}],

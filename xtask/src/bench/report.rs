@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::IN_FLIGHT;
+use super::fakes::Fakes;
 use super::looks::LOOKS;
 use super::stats::{list, median, micros, percentile};
 
@@ -147,6 +148,28 @@ impl Report {
             "| {peers} peers: resident memory | {last:.1} MiB | after the first look, then after {looks} more of both each time: {all} |"
         )
     }
+}
+
+/// What many fakes cost, as a table.
+pub(super) fn fakes(fakes: &Fakes) -> String {
+    let Fakes { count, started, first, all, inside, outside, ended, gone } = fakes;
+    let each = fakes.each();
+    let seconds = |time: &Duration| time.as_secs_f64();
+    format!(
+        "| {count} fakes in one bridge, a component and an event a second each | |\n| --- | --- |\n\
+         | all started, one after another | {:.2} s |\n\
+         | resident memory, the first alone, all | {first:.1}, {all:.1} MiB |\n\
+         | each beyond the first | {each:.0} KiB |\n\
+         | a call to each from its bridge, one after another | {:.2} s, all answered |\n\
+         | a call to each over the broker, all at once | {:.2} s, all answered |\n\
+         | end of input to the end of the process | {:.2} s |\n\
+         | end of input until nothing of them is retained | {:.2} s |\n",
+        seconds(started),
+        seconds(inside),
+        seconds(outside),
+        seconds(ended),
+        seconds(gone)
+    )
 }
 
 fn latency(out: &mut fmt::Formatter<'_>, what: &str, rounds: &[Round], of: impl Fn(&Round) -> Spread) -> fmt::Result {

@@ -3,8 +3,9 @@
 use rumqttc::{ConnAck, Publish, QoS, SubAck, SubscribeReasonCode};
 use tokio::time::Instant;
 
-use super::{Connection, End, Phase, QUIET};
-use crate::link::mqtt::trouble::down;
+use super::{Connection, Phase, QUIET};
+use crate::link::mqtt::Hears;
+use crate::link::seat::{End, down};
 use crate::link::{DownKind, LinkEvent};
 
 impl Connection<'_> {
@@ -32,6 +33,9 @@ impl Connection<'_> {
         let topics = &self.seat.config.topics;
         let own = [topics.requests(), topics.replies(), topics.events()];
         let skipped = usize::from(!self.seat.config.requests);
+        if self.seat.config.hears == Hears::Nothing {
+            return (step == 0).then_some((topics.requests(), QoS::AtLeastOnce));
+        }
         match own.get(step + skipped) {
             Some(filter) => Some((filter, QoS::AtLeastOnce)),
             None => (step + skipped == own.len()).then_some((topics.presence_filter(), QoS::AtMostOnce)),
@@ -52,6 +56,9 @@ impl Connection<'_> {
             // Without its own topics a peer would call and never hear the answer, or be called and never know.
             return Err(self.broken(down(DownKind::Unauthorized, text)));
         }
+        if self.filter(step + 1).is_none() {
+            return self.up(None).await;
+        }
         self.phase = Phase::Joining { step: step + 1, until };
         self.subscribe(step + 1)
     }
@@ -60,7 +67,7 @@ impl Connection<'_> {
     /// sweep is over at once then (W-042).
     async fn up(&mut self, refusal: Option<String>) -> Result<(), End> {
         self.announce();
-        let settled = refusal.is_some();
+        let settled = refusal.is_some() || self.seat.config.hears == Hears::Nothing;
         self.phase = Phase::Up { since: Instant::now(), settles: None };
         self.seat.tell(LinkEvent::Up).await?;
         for publish in std::mem::take(&mut self.held) {

@@ -18,51 +18,22 @@ use tokio::select;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::ledger::{Ledger, WINDOW};
-use super::trouble::{self, Stage, down};
-use super::{Config, Tls, options, socket};
-use crate::link::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
+use super::ledger::Ledger;
+use super::signing::Guard;
+use super::trouble::{self, Stage};
+use super::{Config, Tls, options};
+use crate::link::seat::{End, Seat, down};
+use crate::link::{DownKind, DownReason, LinkEvent, Rejection, socket};
 use crate::wire;
 
-/// What outlives a connection.
-#[derive(Debug)]
-pub(super) struct Seat {
-    pub(super) config: Config,
-    pub(super) commands: mpsc::Receiver<Outbound>,
-    pub(super) events: mpsc::Sender<LinkEvent>,
-    /// The shape last announced.
-    pub(super) shape: Option<String>,
-}
-
-impl Seat {
-    /// Reports something, waiting for room.
-    pub(super) async fn tell(&self, event: LinkEvent) -> Result<(), End> {
-        self.events.send(event).await.map_err(|_| End::Abandoned)
-    }
-}
-
-/// How a connection ended.
-#[derive(Debug)]
-pub(super) enum End {
-    /// As asked.
-    Left,
-    /// Nobody receives the events any more.
-    Abandoned,
-    /// By itself.
-    Broken {
-        /// Why.
-        reason: DownReason,
-        /// How long it had been up, if it was.
-        up_for: Option<Duration>,
-    },
-}
-
 /// Connects, joins and serves until the end.
-pub(super) async fn serve(seat: &mut Seat, tls: Option<&Tls>) -> End {
+pub(super) async fn serve(seat: &mut Seat<Config, Guard>, tls: Option<&Tls>) -> End {
     let (parted, mut back) = mpsc::channel(1);
     let client_id = format!("msgrpc-{}", seat.config.topics.me());
     let options = options::options(&seat.config, &client_id, tls, parted);
-    let (client, mut network) = AsyncClient::builder(options).capacity(WINDOW + SPARE).build();
+    let (client, mut network) = AsyncClient::builder(options).capacity(usize::from(seat.config.window) + SPARE).build();
+    // Room for 128 events is kept otherwise, some 50 KiB a connection; what is needed grows by itself.
+    network.state.events.shrink_to(0);
     let end = Connection::new(seat, client).run(&mut network).await;
     drop(network);
     if let (End::Left, Ok(stream)) = (&end, back.try_recv()) {
@@ -73,7 +44,7 @@ pub(super) async fn serve(seat: &mut Seat, tls: Option<&Tls>) -> End {
 
 /// One connection.
 struct Connection<'a> {
-    seat: &'a mut Seat,
+    seat: &'a mut Seat<Config, Guard>,
     client: AsyncClient,
     phase: Phase,
     ledger: Ledger,
@@ -100,13 +71,13 @@ enum Phase {
 }
 
 impl<'a> Connection<'a> {
-    fn new(seat: &'a mut Seat, client: AsyncClient) -> Self {
-        let limit = seat.config.max_packet as usize;
+    fn new(seat: &'a mut Seat<Config, Guard>, client: AsyncClient) -> Self {
+        let (limit, window) = (seat.config.max_packet as usize, seat.config.window);
         Self {
             seat,
             client,
             phase: Phase::Connecting,
-            ledger: Ledger::new(),
+            ledger: Ledger::new(window),
             limit,
             held: Vec::new(),
             held_bytes: 0,
@@ -187,12 +158,9 @@ impl<'a> Connection<'a> {
         let event = if publish.topic.starts_with(presence) {
             wire::mqtt::presence(&publish.topic, &publish.payload, &publish.user_properties, topics).map(Into::into)
         } else {
-            Some(match wire::mqtt::decode(publish, topics) {
-                Ok(frame) => LinkEvent::Frame(frame),
-                Err(error) => LinkEvent::Refused(error.to_string()),
-            })
+            Some(self.seat.guard.read(publish, topics))
         };
-        let was_frame = matches!(event, Some(LinkEvent::Frame(_) | LinkEvent::Refused(_)));
+        let was_frame = matches!(event, Some(LinkEvent::Frame(_) | LinkEvent::Verified(_) | LinkEvent::Refused(_)));
         if let Some(event) = event {
             self.seat.tell(event).await?;
         }

@@ -3,8 +3,9 @@
 use rumqttc::{ClientError, PublishOptions, PublishProperties};
 use tokio::time::Instant;
 
-use super::{Connection, End, FAREWELL, Phase};
+use super::{Connection, FAREWELL, Phase};
 use crate::link::mqtt::options::BATCH;
+use crate::link::seat::End;
 use crate::link::{Claim, Outbound, Rejection};
 use crate::wire::{self, Frame};
 
@@ -37,7 +38,8 @@ impl Connection<'_> {
                 }
                 Ok(())
             }
-            Some(Outbound::Leave) | None => self.leave().await,
+            Some(Outbound::Leave) | None => self.leave(Farewell::Announced).await,
+            Some(Outbound::Yield) => self.leave(Farewell::Silent).await,
         }
     }
 
@@ -45,8 +47,9 @@ impl Connection<'_> {
         if !matches!(self.phase, Phase::Up { .. }) {
             return Err(Rejection::Down);
         }
-        let publish = wire::mqtt::encode(frame, &self.seat.config.topics)
+        let mut publish = wire::mqtt::encode(frame, &self.seat.config.topics)
             .map_err(|error| Rejection::Unsendable(error.to_string()))?;
+        self.seat.guard.sign(&mut publish)?;
         let bytes = wire::mqtt::packet_size(&publish);
         if bytes > self.limit {
             return Err(Rejection::TooLarge { bytes, limit: self.limit });
@@ -119,7 +122,7 @@ impl Connection<'_> {
 
     /// Begins the farewell: `offline`, then an empty payload that clears it, then DISCONNECT once both are acknowledged
     /// (W-035). What waits for its turn is not sent any more.
-    async fn leave(&mut self) -> Result<(), End> {
+    async fn leave(&mut self, farewell: Farewell) -> Result<(), End> {
         let until = Instant::now() + FAREWELL;
         let before = std::mem::replace(&mut self.phase, Phase::Leaving { until, said: false });
         for id in self.ledger.abandon().collect::<Vec<_>>() {
@@ -127,7 +130,7 @@ impl Connection<'_> {
         }
         match before {
             Phase::Connecting => Err(End::Left),
-            Phase::Up { .. } if self.seat.config.announce => {
+            Phase::Up { .. } if self.seat.config.announce && farewell == Farewell::Announced => {
                 let (offline, cleared) = {
                     let topics = &self.seat.config.topics;
                     (wire::mqtt::offline(topics), wire::mqtt::cleared(topics))
@@ -152,6 +155,15 @@ impl Connection<'_> {
             *until = Instant::now() + FAREWELL;
         }
     }
+}
+
+/// Whether the network is told that we leave.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Farewell {
+    /// Our presence is taken back.
+    Announced,
+    /// What stands under our name is somebody else's by now. The DISCONNECT keeps the broker from publishing the will.
+    Silent,
 }
 
 /// Whether the broker keeps a message for those who come later.

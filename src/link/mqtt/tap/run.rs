@@ -13,11 +13,12 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Shared, Tapped};
-use crate::link::mqtt::backoff::Backoff;
+use crate::link::backoff::Backoff;
 use crate::link::mqtt::connection::inbound;
-use crate::link::mqtt::trouble::{self, Stage, down};
-use crate::link::mqtt::{Tls, options, run, socket};
-use crate::link::{DownKind, DownReason};
+use crate::link::mqtt::trouble::{self, Stage};
+use crate::link::mqtt::{Tls, options, run};
+use crate::link::seat::down;
+use crate::link::{DownKind, DownReason, socket};
 
 /// How long each step of closing may take: the DISCONNECT, the broker's close.
 const CLOSING: Duration = Duration::from_millis(330);

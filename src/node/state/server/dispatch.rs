@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     contract::{Method, Semantics, Sets, validate},
-    link::LinkId,
+    link::{LinkId, Origin},
     wire::{PeerName, Request, Value, frame::Answer},
 };
 
@@ -31,7 +31,7 @@ impl Server {
     /// A request came for us.
     pub(in super::super) fn request(
         &mut self,
-        link: LinkId,
+        (link, origin): (LinkId, Origin),
         source: PeerName,
         request: Request,
         now: Now,
@@ -48,7 +48,7 @@ impl Server {
         match self.admit(link, &source, &request, now, out) {
             Ok(Admitted::Answer(value)) => self.answer(&source, link, &request, Answer::Value(Some(value)), out),
             Ok(Admitted::Run { serial }) => {
-                let accepted = Accepted { link, source, request, arrived: now, serial, command: None };
+                let accepted = Accepted { link, origin, source, request, arrived: now, serial, command: None };
                 self.queue(accepted, now, out);
             }
             Err((code, text)) => self.refuse(&source, link, &request, code, text, out),
@@ -277,6 +277,7 @@ impl Server {
         let incoming = Incoming {
             run,
             caller: accepted.source.clone(),
+            origin: accepted.origin,
             namespace: request.path.clone(),
             method: request.method.clone(),
             args: std::mem::take(&mut request.args),

@@ -62,6 +62,13 @@ impl Server {
         Ok(())
     }
 
+    /// The method that runs never answers. A repeat of its call is dropped as if it ran on.
+    pub(in super::super) fn leave_unanswered(&mut self, run: RunId, now: Now, out: &mut Outputs) {
+        let Some(accepted) = self.running.remove(&run) else { return };
+        self.repeats.unanswered(&accepted.source, &accepted.request.correlation, accepted.command);
+        self.next_command(&accepted.request.path, run, now, out);
+    }
+
     /// News of an answer that is owed.
     pub(in super::super) fn progress(&mut self, run: RunId, value: Option<Value>, out: &mut Outputs) {
         let Some(owed) = self.later.0.get(&run) else { return };

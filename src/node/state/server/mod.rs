@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     contract::{ServedNamespace, Types, context::Topology},
-    link::LinkId,
+    link::{LinkId, Origin},
     wire::{Correlation, Frame, Map, Message, PeerName, RemoteError, Reply, ReplyRoute, Request, Value, frame::Answer},
 };
 use context::Watched;
@@ -75,6 +75,8 @@ pub struct Incoming {
     pub run: RunId,
     /// Who calls.
     pub caller: PeerName,
+    /// Whether that is sure. Whoever lets a caller do more than others must look.
+    pub origin: Origin,
     /// The namespace.
     pub namespace: String,
     /// The method.
@@ -104,8 +106,8 @@ impl Failure {
     }
 }
 
-/// The codes a method may choose.
-const METHOD_CODES: [&str; 9] = [
+/// The codes a method may choose (S-013).
+pub const METHOD_CODES: [&str; 9] = [
     "Unauthorized",
     "Forbidden",
     "InvalidParams",
@@ -151,6 +153,7 @@ struct Served {
 #[derive(Debug)]
 struct Accepted {
     link: LinkId,
+    origin: Origin,
     source: PeerName,
     request: Request,
     arrived: Now,
@@ -185,6 +188,10 @@ impl Server {
     #[cfg(test)]
     pub(super) fn epoch(&self) -> &str {
         self.counters.epoch()
+    }
+
+    pub(super) fn be_light(&mut self) {
+        self.repeats.be_light();
     }
 
     pub(super) fn serve(&mut self, mut serving: Serving) {

@@ -144,7 +144,7 @@ impl Bench {
     /// A message of `from` to the machine arrives.
     pub(super) fn says(&mut self, from: &str, message: Message) {
         let target = self.state.name().clone();
-        self.link(A, LinkEvent::Frame(Frame { source: name(from), target, message }));
+        self.link(A, LinkEvent::Frame(Box::new(Frame { source: name(from), target, message })));
     }
 
     /// A request arrives, under a correlation of its own, which is given back.

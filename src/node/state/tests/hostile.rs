@@ -75,7 +75,7 @@ fn topics() -> Topics {
 
 fn arrives(bench: &mut Bench, publish: Publish) {
     if let Ok(frame) = mqtt::decode(publish, &topics()) {
-        bench.link(A, LinkEvent::Frame(frame));
+        bench.link(A, LinkEvent::Frame(Box::new(frame)));
     }
 }
 

@@ -3,6 +3,7 @@
 mod bench;
 mod context;
 mod deferred;
+mod hosted;
 mod hostile;
 mod links;
 mod listening;

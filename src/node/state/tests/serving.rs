@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     contract::{Event, ServedNamespace, Surface, testing::surfaces},
-    link::{LinkEvent, Rejection},
+    link::{LinkEvent, Origin, Rejection},
     node::state::{Exposed, Failure, MAILBOX, Note},
     wire::{Correlation, Frame, Message, Value, frame::Answer},
 };
@@ -57,6 +57,21 @@ fn repeats(bench: &mut Bench, correlation: &Correlation) {
     let mut request = request("", "bell", "pull", vec![]);
     request.correlation = correlation.clone();
     bench.says("caller", Message::Request(request));
+}
+
+/// Whether a caller was verified comes with the call it made, and with no other (wire.md 8.4).
+#[test]
+fn w094_a_call_tells_whether_its_caller_was_verified() {
+    let mut bench = bells();
+    let mut say = |correlation: &str, event: fn(Box<Frame>) -> LinkEvent| {
+        let message = Message::Request(request(correlation, "bell", "pull", vec![]));
+        let frame = Frame { source: peer("hmi"), target: peer("tower"), message };
+        bench.link(A, event(Box::new(frame)));
+        bench.runs().remove(0).origin
+    };
+    assert_eq!(say("1", LinkEvent::Verified), Origin::Verified);
+    assert_eq!(say("2", LinkEvent::Frame), Origin::Claimed);
+    assert_eq!(say("3", LinkEvent::Verified), Origin::Verified);
 }
 
 /// W-068, S-071, S-062: a peer that left hears nothing; the others go on.
@@ -137,7 +152,7 @@ fn events_go_over_the_link_the_subscriber_asked_over_last() {
     listens(&mut bench, "hmi", "ring");
     let on = request("again", "bell", "on", vec!["ring".into()]);
     let frame = Frame { source: peer("hmi"), target: peer("tower"), message: Message::Request(on) };
-    bench.link(B, LinkEvent::Frame(frame));
+    bench.link(B, LinkEvent::Frame(Box::new(frame)));
     bench.take();
     bench.turn(|machine, _| machine.emit("bell", "ring", &[]));
     assert_eq!(bench.take().iter().map(|given| given.link).collect::<Vec<_>>(), [B]);
@@ -316,10 +331,10 @@ fn frames_for_others_are_not_ours() {
     let mut bench = bells();
     let to_ghost = |message| Frame { source: peer("hmi"), target: peer("ghost"), message };
     for message in [event(Some("bell"), "ring", vec![]), reply(&"c-1".into(), error("Busy"))] {
-        bench.link(A, LinkEvent::Frame(to_ghost(message)));
+        bench.link(A, LinkEvent::Frame(Box::new(to_ghost(message))));
     }
     assert!(bench.take().is_empty());
-    bench.link(A, LinkEvent::Frame(to_ghost(Message::Request(request("r", "bell", "pull", vec![])))));
+    bench.link(A, LinkEvent::Frame(Box::new(to_ghost(Message::Request(request("r", "bell", "pull", vec![]))))));
     assert_eq!(code(bench.take()[0].answer()), "TransportError");
     assert!(bench.runs().is_empty());
 }

@@ -127,7 +127,7 @@ impl World {
         let frame = if again { self.flying[index].clone() } else { self.flying.remove(index) };
         let to = self.sides.iter().position(|side| *side.state.name() == frame.target && side.up);
         if let Some(to) = to {
-            self.sides[to].to_node.push_back(LinkEvent::Frame(frame));
+            self.sides[to].to_node.push_back(LinkEvent::Frame(Box::new(frame)));
         }
     }
 

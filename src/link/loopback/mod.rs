@@ -1,11 +1,14 @@
 //! Two peers of one process, joined in memory: the same [`Link`] without a network between.
 //!
 //! One task carries both directions, so that what either side sees has one order, and nothing follows a departure. A side
-//! that leaves or is dropped goes offline at the other.
+//! that leaves or is dropped goes offline at the other. [`board`] joins one peer with many in the same way.
+
+mod board;
 
 use tokio::select;
 use tokio::sync::mpsc;
 
+pub use self::board::{Board, board};
 use super::{Link, LinkEvent, LinkId, Outbound, Rejection};
 use crate::wire::frame::{Message, ReplyRoute};
 use crate::wire::{Frame, PeerName};
@@ -86,7 +89,7 @@ impl Side {
             Said::Command(Outbound::Announce { shape }) => {
                 other.tell(LinkEvent::Online { peer: self.name.clone(), shape }).await;
             }
-            Said::Command(Outbound::Leave) | Said::Left | Said::Gone => {
+            Said::Command(Outbound::Leave | Outbound::Yield) | Said::Left | Said::Gone => {
                 other.tell(LinkEvent::Offline(self.name.clone())).await;
                 self.tell(LinkEvent::Closed).await;
                 self.events = None;
@@ -95,7 +98,7 @@ impl Side {
     }
 
     /// Passes a frame on to whom it is addressed to, which may be its sender.
-    async fn pass(&self, other: &Self, frame: Frame) -> Result<(), Rejection> {
+    async fn pass(&self, other: &Self, frame: Box<Frame>) -> Result<(), Rejection> {
         let to = [other, self].into_iter().find(|side| side.name == frame.target && side.events.is_some());
         let nobody = || Rejection::Unsendable(format!("there is no `{}` in this process", frame.target));
         let to = to.ok_or_else(nobody)?;
@@ -112,7 +115,7 @@ impl Side {
 }
 
 /// A frame as its receiver would see it: without what only the sender's side of a frame holds.
-fn as_received(mut frame: Frame) -> Frame {
+fn as_received(mut frame: Box<Frame>) -> Box<Frame> {
     match &mut frame.message {
         Message::Request(request) => {
             request.reply.topic = None;
@@ -167,7 +170,7 @@ mod tests {
     }
 
     async fn send(link: &Link, frame: Frame) {
-        link.outbound.send(Outbound::Frame { id: 1, frame, claim: None }).await.unwrap();
+        link.outbound.send(Outbound::Frame { id: 1, frame: Box::new(frame), claim: None }).await.unwrap();
     }
 
     #[tokio::test]

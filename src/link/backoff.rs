@@ -26,19 +26,25 @@ impl Backoff {
     /// The pause after a connection that was up for `up_for`, or never came up. Corrects `reason` where the series
     /// tells more than the last failure does.
     pub(super) fn after(&mut self, up_for: Option<Duration>, reason: DownReason) -> (Duration, DownReason) {
+        let pause = self.pause(up_for);
         let cut_short = up_for.is_some_and(|time| time < self.stable()) && reason.kind == DownKind::Lost;
         self.short = match up_for {
             Some(_) if cut_short => self.short.saturating_add(1),
             Some(_) => 0,
             None => self.short,
         };
+        let reason = if cut_short && self.short >= SUSPICIOUS { displaced(&reason, self.short) } else { reason };
+        (pause, reason)
+    }
+
+    /// The same pause, where a name does not end the connection of another.
+    pub(super) fn pause(&mut self, up_for: Option<Duration>) -> Duration {
         if up_for.is_some_and(|time| time >= self.stable()) {
             self.next = self.min;
         }
-        let reason = if cut_short && self.short >= SUSPICIOUS { displaced(&reason, self.short) } else { reason };
         let pause = self.next;
         self.next = (self.next * 2).min(self.max);
-        (self.spread(pause), reason)
+        self.spread(pause)
     }
 
     /// How long a connection must have been up to count as sound: two peers that push each other out live as long as

@@ -1,7 +1,7 @@
-//! Names for a bridge that was given none: a role and three words, easy to say over a radio.
+//! Names for peers of ours that were given none: a role and three words, easy to say over a radio.
 
 /// A name made of `role` and the bits of `random`.
-pub(super) fn name(role: &str, random: u128) -> String {
+pub fn name(role: &str, random: u128) -> String {
     let count = WORDS.len() as u128;
     let word = |place: u32| {
         let at = usize::try_from(random / count.pow(place) % count).unwrap_or_default();

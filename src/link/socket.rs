@@ -1,6 +1,6 @@
-//! The socket below a connection; the only file of this link with platform code.
+//! The socket below a connection; the only file of the links with platform code.
 //!
-//! A stock broker has Nagle on: it holds the second of two small packets back until the first is acknowledged. Our
+//! A stock broker has Nagle on, and a hub may have: it holds the second of two small packets back until the first is acknowledged. Our
 //! kernel would delay that acknowledgement by 40 ms. Hence no delay on our side, and on Linux a quick acknowledgement
 //! re-armed after every read, because the kernel forgets it. TLS runs on top of this socket and gains the same.
 
@@ -56,14 +56,22 @@ pub(super) struct Prompt {
     /// Present until dropped.
     stream: Option<TcpStream>,
     parted: mpsc::Sender<TcpStream>,
+    /// Whether the first bytes were looked at.
+    greeted: bool,
 }
+
+/// The first packet is the CONNACK of MQTT 3.1.1: two bytes long, one less than the shortest of MQTT 5. The client library
+/// would wait for the rest, or for the end.
+#[derive(Debug, thiserror::Error)]
+#[error("the broker answers as one of MQTT 3.1.1")]
+pub(super) struct OlderBroker;
 
 impl Prompt {
     fn new(stream: TcpStream, parted: mpsc::Sender<TcpStream>) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         platform::bound_silence(&stream);
         platform::acknowledge_quickly(&stream);
-        Ok(Self { stream: Some(stream), parted })
+        Ok(Self { stream: Some(stream), parted, greeted: false })
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
@@ -82,7 +90,13 @@ impl Drop for Prompt {
 
 impl AsyncRead for Prompt {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
         ready!(self.stream()?.poll_read(cx, buffer))?;
+        if !std::mem::replace(&mut self.greeted, true)
+            && buffer.filled().get(before..).is_some_and(|first| first.starts_with(OLDER_CONNACK))
+        {
+            return Poll::Ready(Err(io::Error::other(OlderBroker)));
+        }
         if let Some(stream) = &self.stream {
             platform::acknowledge_quickly(stream);
         }
@@ -115,6 +129,9 @@ impl AsyncWrite for Prompt {
         true
     }
 }
+
+/// How a CONNACK of MQTT 3.1.1 begins.
+const OLDER_CONNACK: &[u8] = &[0x20, 2];
 
 #[cfg(target_os = "linux")]
 mod platform {

@@ -1,0 +1,357 @@
+//! The fakes of this process: which names they hold, which of them stand, and how each of them ends.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    actor::now_ms,
+    clock::Clock,
+    contracts::Contracts,
+    live::{Live, Why},
+    names,
+    plan::Plan,
+    standing::{Stage, Standing, on_the_network, part},
+    usher,
+};
+use crate::{
+    contract::Contract,
+    node::{LinkState, Node, Running},
+    wire::{PeerName, Value},
+};
+
+/// The fakes of this process. Clones are the same ones.
+#[derive(Clone, Debug)]
+pub struct Fakes {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    host: Node,
+    stage: Option<Stage>,
+    book: Mutex<Book>,
+    /// Counts changes of the book.
+    changed: watch::Sender<u64>,
+    closing: CancellationToken,
+    contracts: Contracts,
+    clock: Clock,
+    /// Whether clock and usher go.
+    staffed: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    slots: BTreeMap<PeerName, Slot>,
+    /// Those that left their name to somebody else, oldest first.
+    past: VecDeque<Withdrawn>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    /// Somebody is about to stand there.
+    Reserved,
+    Live(Arc<Live>),
+}
+
+/// Holds a name until it is dropped.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    shared: Arc<Shared>,
+    name: PeerName,
+    held: bool,
+}
+
+/// Who has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The peer beside which fakes stand.
+    Bridge,
+    /// Another fake of this process.
+    Fake,
+    /// A peer on the network.
+    Peer,
+}
+
+/// Why a fake was not started. Nothing of it is on the network then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartFault {
+    /// Somebody answers to the name.
+    #[error("the name is taken")]
+    NameTaken(Taken),
+    /// The name cannot be used on this network.
+    #[error("the name cannot be used: {0}")]
+    Name(String),
+    /// As many as may be are there.
+    #[error("there are {MOST} fakes, and no more can be")]
+    TooMany,
+    /// The network is away, so that nobody knows who has the name.
+    #[error("the network is not reachable")]
+    Offline(Vec<LinkState>),
+    /// It could not join.
+    #[error("{0}")]
+    Failed(String),
+    /// This process is leaving.
+    #[error("this process is leaving the network")]
+    Closing,
+}
+
+/// One fake, as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FakeLine {
+    /// Its name.
+    pub name: PeerName,
+    /// What it serves.
+    pub namespaces: Vec<String>,
+    /// Since when.
+    pub since_ms: i64,
+    /// Whether the network can reach it now; this process can in any case.
+    pub on_network: bool,
+    /// Calls it was given.
+    pub calls: u64,
+    /// Events it emitted by itself.
+    pub events: u64,
+}
+
+/// A fake that left its name to somebody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withdrawn {
+    /// Its name.
+    pub name: PeerName,
+    /// When.
+    pub at_ms: i64,
+}
+
+/// Fakes of one process.
+pub const MOST: usize = 512;
+/// Withdrawn fakes that are remembered.
+const PAST: usize = 64;
+/// How long the first sweep of presence is awaited before a name counts as free.
+const SWEEP: Duration = Duration::from_secs(6);
+
+impl Fakes {
+    /// No fakes yet, beside `host`. Without a stage there never are any.
+    pub fn new(host: Node, stage: Option<Stage>) -> Self {
+        let shared = Shared {
+            host,
+            stage,
+            book: Mutex::default(),
+            changed: watch::Sender::new(0),
+            closing: CancellationToken::new(),
+            contracts: Contracts::default(),
+            clock: Clock::default(),
+            staffed: AtomicBool::new(false),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The contract that was read from this document, as fakes share it: one for all that are made of the same.
+    pub fn share(&self, document: &Value, contract: Contract) -> Arc<Contract> {
+        self.shared.contracts.share(document, contract)
+    }
+
+    /// A name for one that was given none.
+    pub fn fresh_name(&self) -> String {
+        names::name("fake", Uuid::new_v4().as_u128())
+    }
+
+    /// Stands a fake up. When this returns it is on the network; when it fails, or is no longer waited for, nothing of it
+    /// stays there.
+    ///
+    /// # Errors
+    /// Why it is not there.
+    pub async fn start(&self, name: PeerName, plan: Plan) -> Result<FakeLine, StartFault> {
+        let Some(stage) = &self.shared.stage else {
+            return Err(StartFault::Failed("a fake joins a broker, and this bridge is on none".into()));
+        };
+        let reserved = self.shared.reserve(&name)?;
+        let starting = async {
+            self.shared.is_free(&name).await?;
+            let standing = Standing::up(stage, reserved, &name, plan)?;
+            if let Err(fault) = standing.joined(&self.shared.host).await {
+                standing.fall(fault == StartFault::NameTaken(Taken::Peer)).await;
+                return Err(fault);
+            }
+            let (live, running, reserved) = standing.stays().ok_or(StartFault::Closing)?;
+            Ok(self.shared.stand(live, running, reserved))
+        };
+        tokio::select! {
+            biased; // what is begun while we leave is taken down
+            () = self.shared.closing.cancelled() => Err(StartFault::Closing),
+            started = starting => started,
+        }
+    }
+
+    /// Takes a fake off the network, and waits until it is gone.
+    ///
+    /// # Errors
+    /// None of that name was started here; with the names there are.
+    pub async fn stop(&self, name: &str) -> Result<FakeLine, Vec<String>> {
+        let lives = self.shared.lives();
+        let Some(live) = lives.iter().find(|live| live.name().as_str() == name && !live.is_over()) else {
+            return Err(lives.iter().map(|live| live.name().to_string()).collect());
+        };
+        let line = line(live);
+        live.end(Why::Asked);
+        self.shared.until(|book| !book.has(live)).await;
+        Ok(line)
+    }
+
+    /// Takes all of them off the network, those that are being started too, and starts none any more.
+    pub async fn stop_all(&self) {
+        self.shared.closing.cancel();
+        for live in self.shared.lives() {
+            live.end(Why::Asked);
+        }
+        self.shared.until(|book| book.slots.is_empty()).await;
+    }
+
+    /// Those there are, by name, and those that left their name to somebody else, newest first.
+    pub fn list(&self) -> (Vec<FakeLine>, Vec<Withdrawn>) {
+        let lines = self.shared.lives().iter().filter(|live| !live.is_over()).map(|live| line(live)).collect();
+        (lines, self.shared.book().past.iter().rev().cloned().collect())
+    }
+
+    /// Whether a fake of this process goes by this name.
+    pub fn is_one(&self, name: &PeerName) -> bool {
+        matches!(self.shared.book().slots.get(name), Some(Slot::Live(_)))
+    }
+}
+
+impl Shared {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those that stand.
+    pub(super) fn lives(&self) -> Vec<Arc<Live>> {
+        let live = |slot: &Slot| if let Slot::Live(live) = slot { Some(live.clone()) } else { None };
+        self.book().slots.values().filter_map(live).collect()
+    }
+
+    /// Takes a name at once, or says who has it here: of two that want one name, one gets it.
+    fn reserve(self: &Arc<Self>, name: &PeerName) -> Result<Reservation, StartFault> {
+        if self.closing.is_cancelled() {
+            return Err(StartFault::Closing);
+        }
+        if name == self.host.name() {
+            return Err(StartFault::NameTaken(Taken::Bridge));
+        }
+        let mut book = self.book();
+        if book.slots.contains_key(name) {
+            return Err(StartFault::NameTaken(Taken::Fake));
+        }
+        if book.slots.len() >= MOST {
+            return Err(StartFault::TooMany);
+        }
+        book.slots.insert(name.clone(), Slot::Reserved);
+        Ok(Reservation { shared: self.clone(), name: name.clone(), held: true })
+    }
+
+    /// Nobody on the network has the name. Only a network that is there and was swept can say so.
+    async fn is_free(&self, name: &PeerName) -> Result<(), StartFault> {
+        let network = self.host.network();
+        let network = if network.is_up() && !network.is_settled() {
+            self.host.network_when(SWEEP, |network| network.is_settled() || !network.is_up()).await
+        } else {
+            network
+        };
+        if !network.is_settled() {
+            let outer = network.links.iter().filter(|(id, _)| !id.is_inside());
+            return Err(StartFault::Offline(outer.map(|(_, link)| link.clone()).collect()));
+        }
+        if on_the_network(&network, name) { Err(StartFault::NameTaken(Taken::Peer)) } else { Ok(()) }
+    }
+
+    /// A fake that is on the network stays until it is over.
+    fn stand(self: &Arc<Self>, live: Live, running: Running, mut reserved: Reservation) -> FakeLine {
+        let live = Arc::new(live);
+        reserved.held = false;
+        self.book().slots.insert(live.name().clone(), Slot::Live(live.clone()));
+        if !self.staffed.swap(true, Ordering::AcqRel) {
+            let (clockwork, shared) = (self.clone(), Arc::downgrade(self));
+            tokio::spawn(usher::run(shared, self.host.watch_network()));
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = clockwork.clock.run() => {}
+                    () = clockwork.closing.cancelled() => {}
+                }
+            });
+        }
+        self.clock.add(&live);
+        // What changed on the network meanwhile may not be told again.
+        usher::look(&live, &self.host.network());
+        if self.closing.is_cancelled() {
+            live.end(Why::Asked);
+        }
+        let line = line(&live);
+        tokio::spawn(keep(self.clone(), live, running));
+        line
+    }
+
+    /// Waits until the book is as it is wanted.
+    async fn until(&self, done: impl Fn(&Book) -> bool) {
+        let mut changed = self.changed.subscribe();
+        // Its sender is here.
+        let _ = changed.wait_for(|_| done(&self.book())).await;
+    }
+
+    fn free(&self, name: &PeerName, withdrawn: bool) {
+        {
+            let mut book = self.book();
+            book.slots.remove(name);
+            if withdrawn {
+                if book.past.len() >= PAST {
+                    book.past.pop_front();
+                }
+                book.past.push_back(Withdrawn { name: name.clone(), at_ms: now_ms() });
+            }
+        }
+        self.changed.send_modify(|count| *count += 1);
+    }
+}
+
+impl Book {
+    fn has(&self, live: &Arc<Live>) -> bool {
+        matches!(self.slots.get(live.name()), Some(Slot::Live(known)) if Arc::ptr_eq(known, live))
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.held {
+            self.shared.free(&self.name, false);
+        }
+    }
+}
+
+/// Owns a fake until it is over, and takes it off the network then.
+async fn keep(shared: Arc<Shared>, live: Arc<Live>, running: Running) {
+    let why = live.until_over().await;
+    if why == Why::Taken {
+        tracing::warn!(fake = %live.name(), "another peer goes by its name: the fake leaves it to that one");
+    }
+    part(&live.node, running, why == Why::Taken).await;
+    shared.free(live.name(), why == Why::Taken);
+}
+
+fn line(live: &Live) -> FakeLine {
+    let (calls, events) = live.actor.counts();
+    FakeLine {
+        name: live.name().clone(),
+        namespaces: live.actor.plan().namespaces().map(|namespace| namespace.name.clone()).collect(),
+        since_ms: live.since_ms,
+        on_network: live.node.network().is_up(),
+        calls,
+        events,
+    }
+}

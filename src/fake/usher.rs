@@ -1,0 +1,62 @@
+//! What the roster of the host means for its fakes: who left is told to each of them, who takes the name of one ends it,
+//! and while nobody can know who is there none of them connects.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Weak},
+};
+
+use tokio::sync::watch;
+
+use super::{
+    host::Shared,
+    live::{Live, Why},
+};
+use crate::{node::Network, wire::PeerName};
+
+/// Goes until the host has left the network.
+pub(super) async fn run(shared: Weak<Shared>, mut network: watch::Receiver<Arc<Network>>) {
+    let mut known = HashSet::new();
+    loop {
+        let now = network.borrow_and_update().clone();
+        let Some(shared) = shared.upgrade() else { return };
+        let lives = shared.lives();
+        for live in &lives {
+            look(live, &now);
+        }
+        if now.is_settled() {
+            tell_departures(&lives, &now, &mut known).await;
+        }
+        drop(shared);
+        if network.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether the name of a fake is still its own, and whether it may connect.
+pub(super) fn look(live: &Live, network: &Network) {
+    let theirs = network.roster.get(live.name()).is_some_and(|seen| {
+        let outside = seen.announced && seen.links.iter().any(|link| !link.is_inside());
+        outside && seen.shape.as_deref() != Some(&live.shape)
+    });
+    if theirs {
+        live.end(Why::Taken);
+    }
+    let may = network.is_settled() && !theirs;
+    live.gate.send_if_modified(|gate| std::mem::replace(gate, may) != may);
+}
+
+/// Only a settled roster says that somebody is gone. Fakes call nobody: of them nothing is told.
+async fn tell_departures(lives: &[Arc<Live>], network: &Network, known: &mut HashSet<PeerName>) {
+    let fakes: HashSet<&PeerName> = lives.iter().map(|live| live.name()).collect();
+    let here = |name: &PeerName| network.roster.get(name).is_some();
+    let gone: Vec<PeerName> = known.iter().filter(|name| !here(name)).cloned().collect();
+    for name in gone {
+        for live in lives {
+            live.node.departed(name.clone()).await;
+        }
+        known.remove(&name);
+    }
+    known.extend(network.roster.iter().map(|(name, _)| name).filter(|name| !fakes.contains(name)).cloned());
+}

@@ -1,0 +1,82 @@
+//! The hub link: one task that keeps one WebSocket to a Socket.IO hub, and joins the network anew on each.
+//!
+//! **Joining** is straight code ([`joining`]): socket, TLS, WebSocket, the hub's opening, our credentials. Only then is
+//! there a connection ([`connection`]): we announce ourselves, the link is up, and the hub's list of who is there rebuilds
+//! the roster. [`LinkEvent::Settled`] is that list, or the end of our patience with a hub that gives none.
+//!
+//! **What left.** A frame is encoded and measured first; then its claim is taken and it goes into the socket's buffer.
+//! Nothing further is taken before that buffer is empty, so that what waits for a slow hub waits where its sender can
+//! still withdraw it (W-081). A connection that ends takes its buffer along: nothing is sent on the next one.
+//!
+//! **Who waits for whom** is as in [`mqtt`](super::mqtt): a receiver of [`LinkEvent`] that is behind stops the reading.
+
+mod connection;
+mod joining;
+mod run;
+mod sending;
+mod socket;
+mod trouble;
+mod url;
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+pub use url::{HubUrl, HubUrlError};
+
+use super::tls::Tls;
+use super::{Link, LinkEvent, LinkId, Outbound};
+use crate::wire::PeerName;
+use crate::wire::signing::Secret;
+
+/// Joins the network behind a hub and stays joined until told to leave. Must be called inside a tokio runtime.
+pub fn start(config: Config, id: LinkId) -> Link {
+    let (outbound, commands) = mpsc::channel::<Outbound>(config.queue.max(1));
+    let (reports, events) = mpsc::channel::<LinkEvent>(config.queue.max(1));
+    tokio::spawn(run::run(config, commands, reports));
+    Link { id, outbound, events }
+}
+
+/// How to join.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The hub.
+    pub hub: HubUrl,
+    /// Our name.
+    pub me: PeerName,
+    /// What we present to a hub that asks who we are.
+    pub token: Option<Secret>,
+    /// Certificates for `https`. Absent: the roots of the system and no client certificate.
+    pub tls: Option<Tls>,
+    /// How long a connection attempt may take, from the name to the hub's acceptance.
+    pub connect_timeout: Duration,
+    /// The pause before the first retry.
+    pub backoff_min: Duration,
+    /// The pause that retries grow to.
+    pub backoff_max: Duration,
+    /// How long the hub may take to say who is there.
+    pub sweep: Duration,
+    /// The largest message taken, in bytes. A hub writes numbers its own way, so that what came in small enough may go out
+    /// larger; beyond this the connection is given up.
+    pub max_message: usize,
+    /// How many commands and how many events may wait in the two channels.
+    pub queue: usize,
+}
+
+impl Config {
+    /// The usual settings for `hub` as `me`: without token or certificates.
+    pub const fn new(hub: HubUrl, me: PeerName) -> Self {
+        Self {
+            hub,
+            me,
+            token: None,
+            tls: None,
+            connect_timeout: Duration::from_secs(10),
+            backoff_min: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(5),
+            sweep: Duration::from_secs(2),
+            max_message: 4 * 1024 * 1024,
+            queue: 1024,
+        }
+    }
+}
