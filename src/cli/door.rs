@@ -13,7 +13,7 @@ use super::StartError;
 use crate::door::{
     auth::{Keys, may_open},
     hosts::Hosts,
-    http::{HttpConfig, HttpDoor, Rules},
+    http::{DoorTls, HttpConfig, HttpDoor, Rules},
 };
 
 /// The flags of the HTTP door.
@@ -38,6 +38,12 @@ pub(super) struct DoorArgs {
     /// A further name the door answers to, as host[:port]; may be repeated.
     #[arg(long, value_name = "HOST", requires = "port")]
     allow_host: Vec<String>,
+    /// The certificate chain the door shows, as PEM. Needs --door-key.
+    #[arg(long, value_name = "FILE", requires = "port", requires = "door_key")]
+    door_cert: Option<PathBuf>,
+    /// The key of --door-cert, as PEM.
+    #[arg(long, value_name = "FILE", requires = "door_cert")]
+    door_key: Option<PathBuf>,
     /// Leaves standard input and output alone: for a container.
     #[arg(long, requires = "port")]
     no_stdio: bool,
@@ -69,25 +75,31 @@ impl Doors {
         };
         may_open(args.host, &keys, args.require_token).map_err(StartError::new)?;
         let hosts = Hosts::new(args.host, &args.allow_host, &args.allow_origin).map_err(StartError)?;
-        let rules = Rules { keys, hosts };
+        let tls = args.door_cert.as_ref().zip(args.door_key.as_ref());
+        let tls = tls.map(|(certificate, key)| tls_of(certificate, key)).transpose().map_err(StartError)?;
+        let rules = Rules { keys, hosts, tls };
         Ok(Self { stdio: !args.no_stdio, http: Some((SocketAddr::new(args.host, port), rules)) })
     }
 
     /// Opens the HTTP door, if it was asked for, and says where it is.
     pub(super) async fn open(self) -> Result<Option<HttpDoor>, StartError> {
         let Some((address, rules)) = self.http else { return Ok(None) };
+        let plain = rules.tls.is_none();
         let (anybody, wide) = (rules.keys.is_open(), !address.ip().to_canonical().is_loopback());
+        let scheme = if plain { "http" } else { "https" };
         let opened = HttpDoor::bind(address, rules, HttpConfig::default()).await;
         let door = opened.map_err(|problem| StartError(format!("--port: {address}: {problem}")))?;
         let bound = door.address().map_err(StartError::new)?;
-        tracing::info!("MCP over HTTP is at http://{bound}/mcp");
+        tracing::info!("MCP over HTTP is at {scheme}://{bound}/mcp");
         if anybody {
             tracing::warn!(
-                "any process on this machine can drive the plant through http://{bound}/mcp: there is no token"
+                "any process on this machine can drive the plant through {scheme}://{bound}/mcp: there is no token"
             );
         }
-        if wide {
-            tracing::warn!("the door is open to the network, without TLS: whoever listens in can read the tokens");
+        if wide && plain {
+            tracing::warn!(
+                "the door is open to the network, without TLS: whoever listens in can read the tokens; --door-cert and --door-key give it one"
+            );
         }
         Ok(Some(door))
     }
@@ -96,9 +108,14 @@ impl Doors {
 /// Bytes a file of tokens may have.
 const LARGEST: u64 = 1024 * 1024;
 
-/// The tokens of a file that only its owner, and perhaps a group, can read.
-fn read(path: &Path) -> Result<Keys, String> {
-    let file = File::open(path).map_err(|problem| problem.to_string())?;
+fn tls_of(certificate: &Path, key: &Path) -> Result<DoorTls, String> {
+    kept(&File::open(key).map_err(|problem| format!("--door-key {}: {problem}", key.display()))?)
+        .map_err(|why| format!("--door-key {}: {why}", key.display()))?;
+    DoorTls::load(certificate, key).map_err(|why| format!("--door-cert: {why}"))
+}
+
+/// Whether a file with a secret is one, and is kept from others.
+fn kept(file: &File) -> Result<(), String> {
     let about = file.metadata().map_err(|problem| problem.to_string())?;
     if !about.is_file() {
         return Err("it is no file".into());
@@ -110,6 +127,13 @@ fn read(path: &Path) -> Result<Keys, String> {
             return Err("others can read or change it; chmod o-rwx".into());
         }
     }
+    Ok(())
+}
+
+/// The tokens of a file that only its owner, and perhaps a group, can read.
+fn read(path: &Path) -> Result<Keys, String> {
+    let file = File::open(path).map_err(|problem| problem.to_string())?;
+    kept(&file)?;
     let mut text = String::new();
     file.take(LARGEST + 1).read_to_string(&mut text).map_err(|problem| problem.to_string())?;
     if text.len() as u64 > LARGEST {
@@ -137,7 +161,17 @@ mod tests {
     fn asked(host: &str, mcp_auth: Option<PathBuf>) -> DoorArgs {
         let host = address(host).unwrap();
         let (allow_origin, allow_host) = (Vec::new(), Vec::new());
-        DoorArgs { port: Some(0), host, mcp_auth, require_token: false, allow_origin, allow_host, no_stdio: false }
+        DoorArgs {
+            port: Some(0),
+            host,
+            mcp_auth,
+            require_token: false,
+            allow_origin,
+            allow_host,
+            door_cert: None,
+            door_key: None,
+            no_stdio: false,
+        }
     }
 
     /// F-34: an explicit file wins, and one that is empty or readable by others is refused, never passed over.

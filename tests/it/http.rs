@@ -6,7 +6,7 @@ use plantbridge::{
     door::{
         auth::Keys,
         hosts::Hosts,
-        http::{HttpConfig, HttpDoor, Rules},
+        http::{DoorTls, HttpConfig, HttpDoor, Rules},
     },
     mcp::{Offer, Registry, Server, load::Limits, server::Config, tools},
 };
@@ -51,7 +51,7 @@ impl Open {
     async fn of(server: Server, keys: Keys, config: HttpConfig) -> Self {
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
         let hosts = Hosts::new(local.ip(), &["plant.example".into()], &[PAGE.into()]).unwrap();
-        let door = HttpDoor::bind(local, Rules { keys, hosts }, config).await.unwrap();
+        let door = HttpDoor::bind(local, Rules { keys, hosts, tls: None }, config).await.unwrap();
         let (address, stop) = (door.address().unwrap(), CancellationToken::new());
         let ended = tokio::spawn(door.serve(server, stop.clone()));
         Self { address, switches: None, stop, ended }
@@ -842,4 +842,48 @@ async fn doors_that_must_not_open_do_not() {
         assert!(line.contains(holds), "{arguments:?}: {line}");
         assert_eq!(process.code().await, 1, "{arguments:?}");
     }
+}
+
+/// With a certificate the door speaks TLS and nothing else; a client that never greets is not waited for without end.
+#[tokio::test]
+async fn a_door_with_a_certificate_speaks_tls() {
+    use tokio_rustls::{
+        TlsConnector,
+        rustls::{ClientConfig, RootCertStore, crypto::ring::default_provider, pki_types::ServerName},
+    };
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    assert!(DoorTls::load(&key, &certificate).is_err(), "the wrong way round");
+
+    let local = SocketAddr::from(([127, 0, 0, 1], 0));
+    let hosts = Hosts::new(local.ip(), &[], &[]).unwrap();
+    let tls = Some(DoorTls::load(&certificate, &key).unwrap());
+    let config = HttpConfig { head: Duration::from_millis(500), ..HttpConfig::default() };
+    let door = HttpDoor::bind(local, Rules { keys: Keys::default(), hosts, tls }, config).await.unwrap();
+    let (address, stop) = (door.address().unwrap(), CancellationToken::new());
+    let stdio = Client::new(&Setup::default());
+    let ended = tokio::spawn(door.serve(stdio.server.clone(), stop.clone()));
+
+    let mut silent = Wire { stream: TcpStream::connect(address).await.unwrap(), read: Vec::new() };
+    let mut plain = Wire { stream: TcpStream::connect(address).await.unwrap(), read: Vec::new() };
+    plain.send(&post(&USUAL, &echo("x"))).await;
+    assert!(silent.is_closed().await && plain.is_closed().await);
+    assert!(!plain.read.starts_with(b"HTTP"), "nothing is said in the clear");
+
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let builder = ClientConfig::builder_with_provider(std::sync::Arc::new(default_provider()));
+    let client = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+    let connector = TlsConnector::from(std::sync::Arc::new(client.with_no_client_auth()));
+    let stream = TcpStream::connect(address).await.unwrap();
+    let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+    stream.write_all(&post(&[HOST, TYPE, "Connection: close"], &echo("sealed"))).await.unwrap();
+    let mut told = String::new();
+    stream.read_to_string(&mut told).await.unwrap();
+    assert!(told.starts_with("HTTP/1.1 200") && told.contains("sealed"), "{told}");
+    stop.cancel();
+    timeout(PATIENCE, ended).await.unwrap().unwrap();
 }

@@ -61,7 +61,7 @@ fn each_protocol_crate_is_named_in_one_place() {
     let homes: [(&str, &[&str]); 9] = [
         ("rumqttc", &["src/link/mqtt/"]),
         ("tokio_tungstenite", &["src/link/hub/"]),
-        ("tokio_rustls", &["src/link/tls.rs", "src/link/trust.rs", "src/link/hub/joining.rs"]),
+        ("tokio_rustls", &["src/link/tls.rs", "src/link/trust.rs", "src/link/hub/joining.rs", "src/door/http/tls.rs"]),
         ("mqtt5", &["src/demo/broker.rs"]),
         ("rmcp", &["src/mcp/", "src/door/", "src/demo/tour"]),
         ("hyper", &["src/door/http"]),

@@ -13,12 +13,14 @@ mod exchange;
 mod headers;
 mod request;
 mod slow;
+mod tls;
 
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     time::{MissedTickBehavior, interval, sleep, timeout},
@@ -29,6 +31,7 @@ use super::{auth::Keys, hosts::Hosts};
 use crate::mcp::Server;
 use clients::{Clients, Connection};
 use slow::Impatient;
+pub use tls::DoorTls;
 
 /// The bounds of the door.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +73,8 @@ pub struct Rules {
     pub keys: Keys,
     /// Under which names, and to which pages, the door answers.
     pub hosts: Hosts,
+    /// The certificate it shows; without one it speaks plainly.
+    pub tls: Option<DoorTls>,
 }
 
 /// An open door.
@@ -188,6 +193,23 @@ impl Hall {
         if let Err(problem) = stream.set_nodelay(true) {
             tracing::debug!(%problem, "Nagle stays on");
         }
+        let stream = Impatient::new(stream, self.config.unread);
+        let Some(tls) = &self.rules.tls else { return self.converse(stream, connection).await };
+        let greeted = tokio::select! {
+            greeted = timeout(self.config.head, tls.acceptor().accept(stream)) => greeted,
+            () = self.closing.cancelled() => return,
+        };
+        match greeted {
+            Ok(Ok(stream)) => self.converse(stream, connection).await,
+            Ok(Err(problem)) => tracing::debug!(%problem, "no TLS"),
+            Err(_) => tracing::debug!("no TLS in time"),
+        }
+    }
+
+    async fn converse<S>(self: Arc<Self>, stream: S, connection: Arc<Connection>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let served = service_fn(|request: Request<Incoming>| {
             let (hall, connection) = (Arc::clone(&self), Arc::clone(&connection));
             async move { Ok::<_, Infallible>(hall.answer(&connection, request).await) }
@@ -195,7 +217,7 @@ impl Hall {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(self.config.head);
         builder.max_header_size(MAX_HEAD).max_headers(MAX_HEADERS);
-        let io = TokioIo::new(Impatient::new(stream, self.config.unread));
+        let io = TokioIo::new(stream);
         let ended = {
             let mut serving = std::pin::pin!(builder.serve_connection(io, served));
             tokio::select! {
