@@ -57,7 +57,7 @@ fn w101_w103_a_hub_of_other_making_carries_everything() {
     peer.0.wait_for("subscription", on);
     peer.wish(&json!({"do": "emit", "n": 3}));
     let result = bridge.finish(watch);
-    assert_eq!(structured(&result)["events"].as_array().map(Vec::len), Some(3), "{result}");
+    assert_eq!(structured(&result)["heard"].as_array().map(Vec::len), Some(3), "{result}");
     drop(bridge);
     let gone = |line: &Value| (line["gone"] == NAME).then_some(());
     hub.child.wait_for("departure of the bridge", gone);

@@ -150,5 +150,5 @@ fn any_certificate_is_taken_only_in_development_and_loudly() {
     let plain = Broker::stock();
     let mut command = std::process::Command::new(PLANTBRIDGE);
     let output = command.args(["mcp", "--broker", &plain.url(), "--pin", &pin]).output().expect("it can be started");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("need a broker with TLS"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("need TLS: a broker at mqtts://"));
 }

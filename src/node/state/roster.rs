@@ -78,7 +78,8 @@ impl Roster {
             let rerouted = add_link(&mut seen.links, link);
             seen.announced = true;
             // A link that carries no shapes does not take away what another told.
-            let keeps = shape.is_none() && seen.links.len() > 1;
+            let networks = seen.links.iter().filter(|link| !link.is_inside()).count();
+            let keeps = shape.is_none() && networks > 1;
             let reshaped = !keeps && seen.shape != shape;
             if !keeps {
                 seen.shape = shape;
