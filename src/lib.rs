@@ -27,7 +27,7 @@
 //! 1. `wire`, `contract` and `node::state` never read a clock, sleep, spawn, or draw randomness: `now` and ids are
 //!    arguments.
 //! 2. Only `link::mqtt` names the MQTT client, only `link::hub` the WebSocket, only `demo::broker` the embedded broker, only
-//!    `mcp`, `door` and the tour in `demo` name the MCP SDK.
+//!    `door::http` hyper, only `mcp`, `door` and the tour in `demo` name the MCP SDK.
 //! 3. stdout carries protocol bytes from `door::stdio` and from nobody else. Logs go to stderr.
 //! 4. A tool never bypasses `plant`, a verb never reaches past `node::Node`.
 //! 5. A look leaves nothing behind: every subscription a verb opens is closed on success, failure, timeout and

@@ -12,6 +12,7 @@ use super::{
     check::CheckArgs,
     describe::DescribeArgs,
     diff::DiffArgs,
+    door::DoorArgs,
     ending::USAGE,
     keys::KeygenArgs,
     network::NetworkArgs,
@@ -89,6 +90,8 @@ pub(super) struct McpArgs {
     /// A directory to keep contracts in, as <name>.types.json; made when the first is saved.
     #[arg(long, value_name = "DIR")]
     pub(super) contracts: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) door: DoorArgs,
     /// Prints the table of all tools and exits.
     #[arg(long, exclusive = true)]
     pub(super) tools: bool,

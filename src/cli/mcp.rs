@@ -1,21 +1,25 @@
-//! `plantbridge mcp`: one network behind the stdio door.
+//! `plantbridge mcp`: one network behind the stdio door, the HTTP door, or both.
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
     StartError,
     args::McpArgs,
+    door::Doors,
     environment::Environment,
     network::{Behaviour, Network},
     secrets::Secrets,
     stop,
 };
 use crate::{
-    door::stdio::{self, Ended, StdioConfig},
+    door::{
+        http::HttpDoor,
+        stdio::{self, Ended, StdioConfig},
+    },
     mcp::{
         Door, Offer, Registry, Server,
         load::Limits,
@@ -42,23 +46,24 @@ const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broke
 #[derive(Debug)]
 pub(super) enum Config {
     /// A plant.
-    Plant(Box<Network>),
+    Plant(Box<Network>, Doors),
     /// A bakery on an embedded broker, whose address is only known once it runs.
     #[cfg(feature = "demo")]
-    Demo(Box<McpArgs>),
+    Demo(Box<McpArgs>, Doors),
 }
 
 impl Config {
-    pub(super) fn new(mut args: McpArgs, environment: Environment) -> Result<Self, StartError> {
+    pub(super) fn new(mut args: McpArgs, mut environment: Environment) -> Result<Self, StartError> {
         args.read_only |= environment.read_only;
+        let doors = Doors::new(&args.door, environment.secrets.door.take())?;
         #[cfg(feature = "demo")]
         if args.demo {
-            return Ok(Self::Demo(Box::new(args)));
+            return Ok(Self::Demo(Box::new(args), doors));
         }
         if !args.network.is_placed(&environment) {
             return Err(StartError(NOTHING_TO_SERVE.into()));
         }
-        Ok(Self::Plant(Box::new(network(args, environment.secrets)?)))
+        Ok(Self::Plant(Box::new(network(args, environment.secrets)?), doors))
     }
 }
 
@@ -70,21 +75,23 @@ fn network(args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
 /// Serves until the client goes away or the system asks us to end.
 pub(super) async fn serve(config: Config) -> Result<(), StartError> {
     match config {
-        Config::Plant(network) => bridge(*network).await,
+        Config::Plant(network, doors) => bridge(*network, doors).await,
         #[cfg(feature = "demo")]
-        Config::Demo(mut args) => {
+        Config::Demo(mut args, doors) => {
             let demo = crate::demo::Demo::start().await.map_err(StartError::new)?;
             tracing::info!("the bakery is open at {}", demo.url());
             // The account of a plant is no business of the demo's broker.
             args.network.broker = Some(demo.url().to_owned());
-            bridge(network(*args, Secrets::default())?).await;
+            let served = bridge(network(*args, Secrets::default())?, doors).await;
             demo.stop().await;
+            served
         }
     }
-    Ok(())
 }
 
-async fn bridge(network: Network) {
+async fn bridge(network: Network, doors: Doors) -> Result<(), StartError> {
+    let stdio = doors.stdio;
+    let http = doors.open().await?;
     let places = network.places().to_owned();
     if network.tells_its_token() {
         tracing::warn!("what we present to the hub travels in the clear: use https://");
@@ -92,7 +99,7 @@ async fn bridge(network: Network) {
     let (plant, node, running) = network.join();
     tracing::info!("{} on {places}", plant.name());
     let server = front(plant.clone());
-    until_over(&server, &plant, &node).await;
+    until_over(&server, &plant, &node, stdio, http).await;
     plant.give_back_all().await;
     take_fakes_down(&plant).await;
     leave(&node, running).await;
@@ -100,6 +107,7 @@ async fn bridge(network: Network) {
     if timeout(FLUSH, server.settled()).await.is_err() {
         tracing::warn!("a call that nobody waits for has not ended");
     }
+    Ok(())
 }
 
 /// What MCP clients of a plant are served by.
@@ -117,35 +125,64 @@ pub(super) fn front(plant: Plant) -> Server {
     Server::new(plant, registry, config)
 }
 
-/// Serves standard input and output until they end. When the system asks us to end, calls that run get a moment; then
-/// the node leaves, which resolves them, and their answers are still written.
-async fn until_over(server: &Server, plant: &Plant, node: &Node) {
+/// Serves the doors. Without an HTTP door the end of standard input is the end; with one it ends that client. When the
+/// system asks us to end, calls that run get a moment; then the node leaves, which resolves them, and their answers are
+/// still written.
+async fn until_over(server: &Server, plant: &Plant, node: &Node, with_stdio: bool, http: Option<HttpDoor>) {
     let stopping = CancellationToken::new();
-    let (read, write) = stdio::pipes();
-    let session = server.session("stdio", Door::Stdio);
-    let mut door = tokio::spawn(stdio::serve(read, write, session, StdioConfig::default(), stopping.clone()));
-    let ended = tokio::select! {
-        ended = &mut door => Some(ended),
-        () = stop::asked() => None,
-    };
-    if let Some(ended) = ended {
-        let why = match ended {
-            Ok(Ended::EndOfInput) => "the client closed its end",
-            Ok(Ended::OutputClosed) => "the client reads no more",
-            Ok(Ended::Stopped) => "it was stopped",
-            Err(_) => "it failed",
-        };
-        return tracing::info!("the session is over: {why}");
+    let mut stdio = with_stdio.then(|| {
+        let (read, write) = stdio::pipes();
+        let session = server.session("stdio", Door::Stdio);
+        tokio::spawn(stdio::serve(read, write, session, StdioConfig::default(), stopping.clone()))
+    });
+    let mut http = http.map(|door| tokio::spawn(door.serve(server.clone(), stopping.clone())));
+    let mut asked = std::pin::pin!(stop::asked());
+    loop {
+        tokio::select! {
+            ended = ended(&mut stdio) => {
+                let why = match ended {
+                    Ok(Ended::EndOfInput) => "the client closed its end",
+                    Ok(Ended::OutputClosed) => "the client reads no more",
+                    Ok(Ended::Stopped) => "it was stopped",
+                    Err(_) => "it failed",
+                };
+                tracing::info!("the session of standard input is over: {why}");
+            }
+            _ = ended(&mut http) => tracing::error!("the HTTP door failed"),
+            () = &mut asked => break,
+        }
+        if stdio.is_none() && http.is_none() {
+            return;
+        }
     }
     tracing::info!("asked to end");
     stopping.cancel();
-    if timeout(GRACE, &mut door).await.is_err() {
+    if timeout(GRACE, both(&mut stdio, &mut http)).await.is_err() {
         plant.give_back_all().await;
         take_fakes_down(plant).await;
         node.leave();
-        if timeout(FLUSH, &mut door).await.is_err() {
-            tracing::warn!("the client does not read its answers");
-            door.abort();
+        if timeout(FLUSH, both(&mut stdio, &mut http)).await.is_err() {
+            tracing::warn!("a client does not read its answers");
+            stdio.iter().for_each(JoinHandle::abort);
+            http.iter().for_each(JoinHandle::abort);
+        }
+    }
+}
+
+/// Ends with a door that is open, once; never for one that is not.
+async fn ended<T>(door: &mut Option<JoinHandle<T>>) -> Result<T, tokio::task::JoinError> {
+    let Some(open) = door else { return std::future::pending().await };
+    let outcome = open.await;
+    *door = None;
+    outcome
+}
+
+/// Ends when no door is open any more.
+async fn both<T, U>(stdio: &mut Option<JoinHandle<T>>, http: &mut Option<JoinHandle<U>>) {
+    while stdio.is_some() || http.is_some() {
+        tokio::select! {
+            _ = ended(stdio) => {}
+            _ = ended(http) => {}
         }
     }
 }

@@ -8,6 +8,7 @@ mod contract_file;
 mod demo;
 mod describe;
 mod diff;
+mod door;
 mod ending;
 mod environment;
 mod errand;

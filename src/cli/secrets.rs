@@ -3,13 +3,18 @@
 use std::env::{self, VarError};
 
 use super::{StartError, token};
-use crate::link::mqtt::{Credentials, Secret};
+use crate::{
+    door::auth::Keys,
+    link::mqtt::{Credentials, Secret},
+};
 
 /// What the environment holds.
 #[derive(Debug, Default)]
 pub(super) struct Secrets {
     /// The account at the broker.
     pub(super) mqtt: Option<Credentials>,
+    /// The token of the HTTP door, of which only a digest is kept.
+    pub(super) door: Option<Keys>,
     /// What is presented to a hub, unless a file says otherwise.
     pub(super) token: Option<Secret>,
 }
@@ -19,13 +24,26 @@ const PREFIXES: [&str; 2] = ["PLANTBRIDGE", "SOURCE_RPC"];
 
 /// Reads them.
 pub(super) fn read() -> Result<Secrets, StartError> {
-    let token = token::of_environment()?;
+    let mut secrets = Secrets { token: token::of_environment()?, ..Secrets::default() };
     for prefix in PREFIXES {
-        if let Some(mqtt) = account(prefix, |name| env::var(name))? {
-            return Ok(Secrets { mqtt: Some(mqtt), token });
+        if secrets.mqtt.is_none() {
+            secrets.mqtt = account(prefix, |name| env::var(name))?;
+        }
+        if secrets.door.is_none() {
+            secrets.door = door(prefix, |name| env::var(name))?;
         }
     }
-    Ok(Secrets { mqtt: None, token })
+    Ok(secrets)
+}
+
+/// A token that is set and cannot be used must not be taken for none.
+fn door(prefix: &str, get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<Keys>, StartError> {
+    let name = format!("{prefix}_MCP_TOKEN");
+    match get(&name) {
+        Ok(token) => Keys::one(&token).map(Some).map_err(|fault| StartError(format!("{name}: {fault}"))),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(StartError(format!("{name} is not UTF-8"))),
+    }
 }
 
 fn account(prefix: &str, get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<Credentials>, StartError> {
@@ -66,6 +84,22 @@ mod tests {
             let found = held.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned()).ok_or(VarError::NotPresent)
         })
+    }
+
+    /// F-34: an empty token is no token at all, and says so.
+    #[test]
+    fn a_token_is_used_or_refused() {
+        let held = |value: Option<&str>| {
+            door("X", |name| {
+                assert_eq!(name, "X_MCP_TOKEN");
+                value.map(str::to_owned).ok_or(VarError::NotPresent)
+            })
+        };
+        assert!(held(None).unwrap().is_none());
+        assert!(held(Some("hunter2")).unwrap().is_some_and(|keys| !keys.is_open()));
+        for value in ["", "two words", "hunter2\n"] {
+            assert!(held(Some(value)).is_err_and(|error| !error.0.contains("hunter2")), "{value:?}");
+        }
     }
 
     #[test]

@@ -17,9 +17,9 @@ pub(super) const MAX_ANSWERS: usize = 1_024;
 pub(super) fn refusals(line: &str) -> Vec<Refusal> {
     let Ids { ids, others } = match serde_json::from_str(line) {
         Ok(ids) => ids,
-        Err(problem) => return vec![Refusal::unreadable(None, format!("the line is not JSON: {problem}"))],
+        Err(problem) => return vec![Refusal::unreadable(None, format!("the message is not JSON: {problem}"))],
     };
-    let refusal = |id| Refusal::invalid(id, "batches are not taken; send one request a line");
+    let refusal = |id| Refusal::invalid(id, "batches are not taken; send one request at a time");
     if ids.is_empty() {
         return vec![refusal(None)];
     }

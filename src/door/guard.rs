@@ -68,15 +68,15 @@ pub fn judge(line: &[u8]) -> Verdict {
         return Verdict::Absorbed(None);
     }
     let Ok(readable) = std::str::from_utf8(line) else {
-        return refused(Refusal::unreadable(IdScan::of(line), "the line is not UTF-8"));
+        return refused(Refusal::unreadable(IdScan::of(line), "the message is not UTF-8"));
     };
     match measure(line) {
         Ok(()) => {}
         Err(Excess::Depth) => {
-            return refused(Refusal::invalid(IdScan::of(line), format!("the line nests over {MAX_DEPTH} levels")));
+            return refused(Refusal::invalid(IdScan::of(line), format!("the message nests over {MAX_DEPTH} levels")));
         }
         Err(Excess::Values) => {
-            return refused(Refusal::invalid(IdScan::of(line), format!("the line holds over {MAX_VALUES} values")));
+            return refused(Refusal::invalid(IdScan::of(line), format!("the message holds over {MAX_VALUES} values")));
         }
     }
     if line.starts_with(b"[") {
@@ -117,12 +117,12 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D
 fn not_an_envelope(line: &str, problem: &serde_json::Error) -> Refusal {
     let id = IdScan::of(line.as_bytes());
     if !problem.is_data() {
-        return Refusal::unreadable(id, format!("the line is not JSON: {problem}"));
+        return Refusal::unreadable(id, format!("the message is not JSON: {problem}"));
     }
     match serde_json::from_str::<serde::de::IgnoredAny>(line) {
-        Ok(_) if line.starts_with('{') => Refusal::invalid(id, format!("the line is no request: {problem}")),
-        Ok(_) => Refusal::invalid(None, "the line is no JSON-RPC object"),
-        Err(problem) => Refusal::unreadable(id, format!("the line is not JSON: {problem}")),
+        Ok(_) if line.starts_with('{') => Refusal::invalid(id, format!("the message is no request: {problem}")),
+        Ok(_) => Refusal::invalid(None, "the message is no JSON-RPC object"),
+        Err(problem) => Refusal::unreadable(id, format!("the message is not JSON: {problem}")),
     }
 }
 

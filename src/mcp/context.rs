@@ -19,10 +19,14 @@ pub enum Door {
 /// The call a tool serves: who calls, whether somebody still waits, and what the process lends to every tool.
 #[derive(Clone, Debug)]
 pub struct CallContext {
-    /// Who calls: the name of a token, or `stdio`.
+    /// Who calls: the name of a token, `stdio`, or one of its own for each connection without a token.
     pub client: Arc<str>,
     /// Where the call came in.
     pub door: Door,
+    /// Whether this client may only look, whatever others may.
+    pub read_only: bool,
+    /// Whether this client comes back under its name. A connection without one does not: what it was told travels with it.
+    pub comes_back: bool,
     /// The tool that is called.
     pub tool: &'static str,
     /// Cancelled once nobody waits for the answer any more. The tool closes what it opened and ends; a command that has

@@ -68,6 +68,16 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// What is left of it for a client that may only look.
+    const fn looking(self, read_only: bool) -> Self {
+        Self { read_only: self.read_only || read_only, ..self }
+    }
+
+    /// The one place that decides whether a tool is there: listing and calling both come through here.
+    fn missing(self, tool: &Tool) -> Option<ToolError> {
+        tool.spec.needs.iter().find_map(|need| self.refusal(tool.spec.name, *need))
+    }
+
     /// The flag the process would need, if it runs without.
     fn missing_flag(self, need: Need) -> Option<&'static str> {
         match need {
@@ -250,7 +260,13 @@ impl Registry {
 
     /// The tools that are there, in the order they were given.
     pub fn available(&self) -> impl Iterator<Item = &Tool> {
-        self.tools.iter().filter(|tool| self.missing(tool).is_none())
+        self.available_for(false)
+    }
+
+    /// Those that are there for a client that may only look, or for any other.
+    pub fn available_for(&self, read_only: bool) -> impl Iterator<Item = &Tool> {
+        let offer = self.offer.looking(read_only);
+        self.tools.iter().filter(move |tool| offer.missing(tool).is_none())
     }
 
     /// Every tool, there or not.
@@ -269,19 +285,28 @@ impl Registry {
     ///
     /// `read_only`, or `unknown_tool` with the flag it needs or the nearest names.
     pub fn find(&self, name: &str) -> Result<&Tool, ToolError> {
+        self.find_for(name, false)
+    }
+
+    /// The same, for a client that may only look, or for any other.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Registry::find`].
+    pub fn find_for(&self, name: &str, read_only: bool) -> Result<&Tool, ToolError> {
         let Some(tool) = self.by_name.get(name).and_then(|at| self.tools.get(*at)) else {
-            let names = nearest(name, self.available().map(|tool| tool.spec.name));
+            let names = nearest(name, self.available_for(read_only).map(|tool| tool.spec.name));
             let (shown, _) = text::cut(name, 80);
             return Err(
                 ToolError::new(ErrorCode::UnknownTool, format!("there is no tool {shown:?}")).alternatives(names)
             );
         };
-        self.missing(tool).map_or(Ok(tool), Err)
-    }
-
-    /// The one place that decides whether a tool is there: listing and calling both come through here.
-    fn missing(&self, tool: &Tool) -> Option<ToolError> {
-        tool.spec.needs.iter().find_map(|need| self.offer.refusal(tool.spec.name, *need))
+        let missing = self.offer.looking(read_only).missing(tool);
+        let of_the_client = read_only && !self.offer.read_only;
+        missing.map_or(Ok(tool), |error| {
+            let its_own = of_the_client && error.code() == ErrorCode::ReadOnly;
+            Err(if its_own { error.cause("the token of this client may only look") } else { error })
+        })
     }
 }
 

@@ -109,6 +109,8 @@ impl Server {
             front: Arc::clone(&self.0),
             client: name,
             door,
+            read_only: false,
+            comes_back: true,
             places: self.0.load.client(client),
             closing: CancellationToken::new(),
         }
@@ -126,6 +128,8 @@ pub struct Session {
     front: Arc<Front>,
     client: Arc<str>,
     door: Door,
+    read_only: bool,
+    comes_back: bool,
     places: ClientLoad,
     closing: CancellationToken,
 }
@@ -136,6 +140,18 @@ pub struct Session {
 pub struct BadArguments(pub Json);
 
 impl Session {
+    /// The same session, for a client that may only look.
+    #[must_use]
+    pub fn looking(self, read_only: bool) -> Self {
+        Self { read_only, ..self }
+    }
+
+    /// The same session, for whoever holds a connection and has no name to come back under.
+    #[must_use]
+    pub fn nameless(self) -> Self {
+        Self { comes_back: false, ..self }
+    }
+
     /// Cancelled by the door when the session ends before its calls: every wait ends, the work goes on by itself.
     pub fn closing(&self) -> CancellationToken {
         self.closing.clone()
@@ -162,7 +178,7 @@ impl Session {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<Json, ToolError> {
-        let tool = self.front.registry.find(&request.name)?;
+        let tool = self.front.registry.find_for(&request.name, self.read_only)?;
         if let Some(BadArguments(value)) = context.extensions.get() {
             return Err(bad_argument("", "object", &got(value)));
         }
@@ -175,6 +191,8 @@ impl Session {
         let call = CallContext {
             client: Arc::clone(&self.client),
             door: self.door,
+            read_only: self.read_only,
+            comes_back: self.comes_back,
             tool: tool.spec().name,
             cancel: token.clone(),
             progress,
@@ -238,7 +256,7 @@ impl ServerHandler for Session {
         if request.is_some_and(|request| request.cursor.is_some()) {
             return Err(ErrorData::invalid_params("the list of tools is one page; leave cursor out", None));
         }
-        let tools = self.front.registry.available().map(Tool::listed).collect();
+        let tools = self.front.registry.available_for(self.read_only).map(Tool::listed).collect();
         let list = ListToolsResult::with_all_items(tools);
         let cached = context.protocol_version().is_some_and(|version| !version.has_initialize());
         let static_list = |list: ListToolsResult| list.with_ttl_ms(STATIC_MS).with_cache_scope(CacheScope::Private);

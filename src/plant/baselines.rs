@@ -39,8 +39,8 @@ struct Kept {
 /// An open watch of one client. Dropped without [`Window::finish`], it told nobody anything, and changes nothing.
 #[derive(Debug)]
 pub(super) struct Window<'a> {
-    all: &'a Baselines,
-    key: Key,
+    /// Where its client is remembered; nowhere, if the baseline travels with the client.
+    kept: Option<(&'a Baselines, Key)>,
     /// Up to where the stream was judged when this watch began.
     pub(super) baseline: Option<Baseline>,
     /// Whether another one of the same client was open then.
@@ -65,7 +65,13 @@ impl Baselines {
         kept.used = used;
         let baseline = kept.baseline.clone();
         drop(inner);
-        Window { all: self, key, baseline, overlapped }
+        Window { kept: Some((self, key)), baseline, overlapped }
+    }
+
+    /// A watch of a client that brings its baseline along, or has none yet. Nothing is remembered of it here.
+    pub(super) fn brought(cursor: Option<Cursor>) -> Window<'static> {
+        let baseline = cursor.map(|cursor| Baseline { cursor, ahead: Vec::new() });
+        Window { kept: None, baseline, overlapped: false }
     }
 
     /// The count of this incarnation cannot be relied on, whoever asks.
@@ -104,9 +110,9 @@ impl Inner {
 impl Window<'_> {
     /// The client is told this judgement: the next watch judges what follows.
     pub(super) fn finish(self, judged: &Judged) {
-        let Some(next) = judged.next.clone() else { return };
-        let mut inner = self.all.inner();
-        if let Some(kept) = inner.streams.get_mut(&self.key) {
+        let (Some(next), Some((all, key))) = (judged.next.clone(), &self.kept) else { return };
+        let mut inner = all.inner();
+        if let Some(kept) = inner.streams.get_mut(key) {
             kept.judged(judged.base, next);
         }
     }
@@ -114,11 +120,12 @@ impl Window<'_> {
 
 impl Drop for Window<'_> {
     fn drop(&mut self) {
-        let mut inner = self.all.inner();
-        if let Some(kept) = inner.streams.get_mut(&self.key) {
+        let Some((all, key)) = &self.kept else { return };
+        let mut inner = all.inner();
+        if let Some(kept) = inner.streams.get_mut(key) {
             kept.open -= 1;
             if kept.open == 0 && kept.baseline.is_none() {
-                inner.streams.remove(&self.key);
+                inner.streams.remove(key);
             }
         }
     }
@@ -175,6 +182,18 @@ mod tests {
         let baselines = Baselines::default();
         baselines.begin("a", &stream("e")).finish(&to(0, 5));
         assert_eq!((reached(&baselines, "a"), reached(&baselines, "b")), (Some((5, vec![])), None));
+    }
+
+    /// F-21: of a client that brings its baseline along nothing is remembered, and nobody else's is touched.
+    #[test]
+    fn what_is_brought_along_is_not_kept() {
+        let baselines = Baselines::default();
+        baselines.begin("a", &stream("e")).finish(&to(0, 5));
+        let brought = Baselines::brought(Some(Cursor { epoch: "A".into(), seq: 3, since: None }));
+        assert_eq!(brought.baseline.as_ref().map(|known| known.cursor.seq), Some(3));
+        brought.finish(&to(3, 9));
+        assert_eq!(reached(&baselines, "a"), Some((5, vec![])));
+        assert_eq!(baselines.inner().streams.len(), 1);
     }
 
     /// F-21: of overlapping watches each judges its own stretch; what a cancelled one covered is judged again.

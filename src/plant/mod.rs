@@ -61,7 +61,7 @@ pub use traffic::{
     Answered, Body, LatencySeen, Line, LineKind, NotListed, TrafficCounts, TrafficFilter, TrafficSeen, Volume,
 };
 pub use verdict::{Cursor, EpochLoss, Loss, Verdict};
-pub use watch_events::{EventsWatched, HeardEvent, WatchEvents};
+pub use watch_events::{EventsWatched, HeardEvent, Memory, WatchEvents};
 pub use watch_log::{Gap, Noted, PathChange, Record};
 pub use watch_read::{Reached, ReadWatch, WatchLine, WatchRead, WatchTarget};
 pub use watch_traffic::{Interruption, TrafficWatched, WatchTraffic};

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{
     Plant, PlantError, Principal, Target,
-    baselines::Window,
+    baselines::{Baselines, Window},
     call::find_namespace,
     descriptions::is_fake,
     listening::{fingerprint, weigh},
@@ -35,6 +35,17 @@ pub struct WatchEvents {
     pub most_bytes: usize,
     /// How long the peer is awaited, if it is not there.
     pub wait: Duration,
+    /// Where it is remembered up to where the client was told.
+    pub memory: Memory,
+}
+
+/// Where it is remembered up to where a client was told of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Memory {
+    /// Here, under the client's name.
+    Here,
+    /// With the client, which brings what the watch before gave it.
+    Brought(Option<Cursor>),
 }
 
 /// An event as it was heard.
@@ -59,6 +70,8 @@ pub struct EventsWatched {
     pub loss: Loss,
     /// How far the peer had counted at the end.
     pub cursor: Option<Cursor>,
+    /// Up to where the client is told with this.
+    pub told: Option<Cursor>,
     /// How long was listened.
     pub took: Duration,
     /// Whether it ended because it was full.
@@ -106,7 +119,10 @@ impl Plant {
     ) -> Result<EventsWatched, PlantError> {
         let (stream, description) =
             self.event_stream(&request.peer, &request.namespace, &request.event, request.wait).await?;
-        let window = self.shared.baselines.begin(&principal.client, &stream);
+        let window = match &request.memory {
+            Memory::Here => self.shared.baselines.begin(&principal.client, &stream),
+            Memory::Brought(cursor) => Baselines::brought(cursor.clone()),
+        };
         let mut listening = Listening::open(self, &stream, &request)?;
         let attached = tokio::time::timeout(ATTACH_PATIENCE, listening.attached()).await;
         if let Err(error) = attached.unwrap_or(Err(CallError::UnknownOutcome(Unsure::Timeout(ATTACH_PATIENCE)))) {
@@ -124,15 +140,22 @@ impl Plant {
             listening.tally.doubt(doubt);
         }
         listening.stragglers(after.as_ref()).await;
-        let loss = self.told(window, &stream, &mut listening, after.as_ref());
+        let (loss, told) = self.told(window, &stream, &mut listening, after.as_ref());
         let Listening { heard, interrupted, .. } = listening;
         let declared = description.as_ref().map(|known| declares(known, &stream));
         let fake = description.is_some_and(|known| is_fake(&known));
-        Ok(EventsWatched { stream, heard, loss, cursor: after, took, full, interrupted, declared, fake })
+        Ok(EventsWatched { stream, heard, loss, cursor: after, told, took, full, interrupted, declared, fake })
     }
 
     /// Judges, and notes what the client is told.
-    fn told(&self, window: Window<'_>, stream: &Stream, listening: &mut Listening, after: Option<&Cursor>) -> Loss {
+    fn told(
+        &self,
+        window: Window<'_>,
+        stream: &Stream,
+        listening: &mut Listening,
+        after: Option<&Cursor>,
+    ) -> (Loss, Option<Cursor>) {
+        let brought = window.baseline.as_ref().map(|known| known.cursor.clone());
         let baselines = &self.shared.baselines;
         if after.is_some_and(|after| baselines.distrusts(stream, after)) {
             listening.tally.doubt(Doubt::Known);
@@ -156,7 +179,7 @@ impl Plant {
                 .retain(|event| !event.stamp.as_ref().is_some_and(later) || judged.loss.verdict == Verdict::Unknown);
         }
         window.finish(&judged);
-        judged.loss
+        (judged.loss, judged.next.or(brought))
     }
 
     /// The stream of an event, and what its peer says of itself.

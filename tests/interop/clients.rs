@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{PLANTBRIDGE, inspector, python_client};
+use crate::support::{Bridge, PLANTBRIDGE, inspector, python_client};
 
 const TOOLS: [&str; 6] = ["list_peers", "describe_peer", "find_capability", "call_method", "read_state", "set_state"];
 
 /// The client checks each result against the schema its tool promised; failures have to fit as well.
-fn python_makes_every_call(mode: &str) -> Value {
+fn python_makes_every_call(mode: &str, server: &Value) -> Value {
     let oven = json!({"peer": "bakery", "namespace": "oven"});
     let with = |more: Value| {
         let mut arguments = oven.clone();
@@ -27,7 +27,7 @@ fn python_makes_every_call(mode: &str) -> Value {
         {"tool": "describe_peer", "args": {"peer": "nobody"}},
         {"tool": "read_state", "args": {"peer": "bakery"}},
     ]);
-    let told = python_client(mode, &[PLANTBRIDGE, "mcp", "--demo"], &calls);
+    let told = python_client(mode, server, &calls);
     let results = told["results"].as_array().expect("a list");
     let failures: Vec<bool> = results.iter().map(|result| result["isError"] == true).collect();
     let expected = [false, false, false, false, false, false, false, false, true, true, true];
@@ -39,29 +39,54 @@ fn python_makes_every_call(mode: &str) -> Value {
     told
 }
 
+fn over_stdio() -> Value {
+    json!([PLANTBRIDGE, "mcp", "--demo"])
+}
+
+/// Over HTTP, in every era; somebody else is attached over stdio meanwhile.
+#[test]
+fn the_python_client_works_over_http() {
+    let (mut bridge, url) = Bridge::with_door(&[]);
+    for (mode, protocol) in [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")] {
+        assert_eq!(python_makes_every_call(mode, &json!(url))["protocol"], protocol);
+    }
+    assert!(bridge.hang_up_but_stay(), "the door outlives standard input");
+    assert_eq!(python_makes_every_call("auto", &json!(url))["protocol"], "2026-07-28");
+}
+
 #[test]
 fn the_python_client_works_after_initialize() {
-    assert_eq!(python_makes_every_call("legacy")["protocol"], "2025-11-25");
+    assert_eq!(python_makes_every_call("legacy", &over_stdio())["protocol"], "2025-11-25");
 }
 
 #[test]
 fn the_python_client_finds_the_newest_revision_by_itself() {
-    let told = python_makes_every_call("auto");
+    let told = python_makes_every_call("auto", &over_stdio());
     assert_eq!(told["protocol"], "2026-07-28");
     assert!(told["instructions"].as_str().is_some_and(|text| text.contains("list_peers")), "{told}");
 }
 
 #[test]
 fn the_python_client_needs_no_handshake() {
-    assert_eq!(python_makes_every_call("2026-07-28")["protocol"], "2026-07-28");
+    assert_eq!(python_makes_every_call("2026-07-28", &over_stdio())["protocol"], "2026-07-28");
 }
 
 /// `--strict` fails on a schema that some client would refuse.
 #[test]
 fn the_inspector_lists_and_calls_in_every_era() {
-    let server = [PLANTBRIDGE, "mcp", "--demo"];
+    inspects_in_every_era(&[PLANTBRIDGE, "mcp", "--demo"], &[]);
+}
+
+/// Over HTTP, with a token.
+#[test]
+fn the_inspector_comes_in_with_its_token() {
+    let (_bridge, url) = Bridge::with_door(&[("PLANTBRIDGE_MCP_TOKEN", "hunter2")]);
+    inspects_in_every_era(&[&url], &["--header", "Authorization: Bearer hunter2"]);
+}
+
+fn inspects_in_every_era(server: &[&str], with: &[&str]) {
     for era in ["legacy", "auto", "modern"] {
-        let listed = inspector(era, &server, &["tools/list", "--strict"]);
+        let listed = inspector(era, server, &[&["tools/list", "--strict"], with].concat());
         let tools = listed["result"]["tools"].as_array().expect("a list");
         for name in TOOLS {
             let tool = tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("{era}: no {name}"));
@@ -69,8 +94,8 @@ fn the_inspector_lists_and_calls_in_every_era() {
             assert!(tool["annotations"]["readOnlyHint"].is_boolean(), "{era}: {tool}");
         }
         let arguments = json!({"peer": "bakery", "namespace": "oven"}).to_string();
-        let call = ["tools/call", "--tool-name", "read_state", "--tool-args-json", &arguments];
-        let told = inspector(era, &server, &call);
+        let call: [&str; 5] = ["tools/call", "--tool-name", "read_state", "--tool-args-json", &arguments];
+        let told = inspector(era, server, &[&call, with].concat());
         assert_eq!(told["result"]["structuredContent"]["component"], "bakery.oven", "{era}: {told}");
     }
 }

@@ -1,6 +1,6 @@
-"""The official Python MCP client against a server over stdio.
+"""The official Python MCP client against a server over stdio or HTTP.
 
-Takes one JSON file: {"mode": "legacy" | "auto" | a protocol version, "server": [command, ...],
+Takes one JSON file: {"mode": "legacy" | "auto" | a protocol version, "server": [command, ...] or a URL,
 "calls": [{"tool": ..., "args": {...}}, ...]}. Every result is checked against the tool's output schema, by the client
 and by us; prints {"protocol": ..., "server": ..., "instructions": ..., "tools": [...], "results": [...]}.
 """
@@ -40,8 +40,10 @@ async def tools_of(client):
 async def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         script = json.load(file)
-    command, *arguments = script["server"]
-    server = StdioServerParameters(command=command, args=arguments)
+    server = script["server"]
+    if not isinstance(server, str):
+        command, *arguments = server
+        server = StdioServerParameters(command=command, args=arguments)
     async with Client(server, mode=script["mode"]) as client:
         tools = await tools_of(client)
         results = []

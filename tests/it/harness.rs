@@ -78,7 +78,8 @@ fn echo(echoed: Arc<AtomicUsize>) -> Tool {
     Tool::new(spec("echo", Hints::LOOK_INSIDE, &[]), move |_: Plant, args: EchoArgs, context: CallContext| {
         echoed.fetch_add(1, Ordering::SeqCst);
         async move {
-            assert_eq!((&*context.client, context.tool), ("stdio", "echo"));
+            assert_eq!(context.tool, "echo");
+            assert_eq!(context.door == Door::Stdio, &*context.client == "stdio");
             if args.text == "refuse" {
                 return Err(ToolError::new(ErrorCode::UnknownPeer, "nobody").alternatives(["oven"]));
             }
@@ -160,7 +161,7 @@ impl Default for Setup {
 }
 
 /// A plant without a network.
-fn nowhere() -> Plant {
+pub(crate) fn nowhere() -> Plant {
     let name = PeerName::configured("bridge").unwrap();
     let identity = Identity { name, serving: Serving::default(), exposed: Vec::new() };
     let settings = Settings { read_only: false, call_timeout: Duration::from_secs(1), link_names: Vec::new() };

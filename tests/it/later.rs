@@ -29,7 +29,7 @@ async fn receipt(hand: &ByHand, request: &Request, expires_ms: i64) {
     hand.answer(request, Answer::Deferred(Some(from_json(receipt)))).await;
 }
 
-async fn tell(hand: &ByHand, request: &Request, ticket: Ticket) {
+pub(crate) async fn tell(hand: &ByHand, request: &Request, ticket: Ticket) {
     hand.answer(request, Answer::Ticket(ticket)).await;
 }
 
@@ -37,12 +37,12 @@ fn progress(value: i64) -> Ticket {
     Ticket::Progress(Some(value.into()))
 }
 
-fn resolved(value: &str) -> Ticket {
+pub(crate) fn resolved(value: &str) -> Ticket {
     Ticket::Resolved(Some(value.into()))
 }
 
 /// A call that was answered with a ticket: its request, and the ticket.
-async fn deferred(client: &mut Client, hand: &mut ByHand) -> (Request, String) {
+pub(crate) async fn deferred(client: &mut Client, hand: &mut ByHand) -> (Request, String) {
     client.start("c", "call_method", press()).await;
     let (_, request) = hand.request().await;
     receipt(hand, &request, NEVER_MS).await;

@@ -24,6 +24,7 @@ mod demo_broker;
 #[cfg(feature = "demo")]
 mod fakes;
 mod harness;
+mod http;
 mod hub;
 mod later;
 mod link_hub;

@@ -39,7 +39,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, tagged, text};
+use super::{CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, tagged, text};
 use crate::{
     contract::path::{PathFault, Segments},
     plant::Principal,
@@ -144,11 +144,7 @@ impl PathArgument {
 
 /// On whose behalf a tool acts.
 fn principal(context: &CallContext) -> Principal {
-    // Every client of this process is as free as the process; a door with narrower clients will say so here.
-    let read_only = match context.door {
-        Door::Stdio | Door::Http => false,
-    };
-    Principal { client: context.client.to_string(), read_only }
+    Principal { client: context.client.to_string(), read_only: context.read_only }
 }
 
 /// A value of the plant from an argument.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::{
     WaitSeconds, look,
@@ -12,8 +12,11 @@ use super::{
     principal, source,
 };
 use crate::{
-    mcp::{CallContext, Hints, Source, Spec, Tool, ToolError},
-    plant::{HeardEvent, Plant, WatchEvents},
+    mcp::{
+        CallContext, Hints, Source, Spec, Tool, ToolError,
+        cursor::{Cursors, Position},
+    },
+    plant::{Cursor, HeardEvent, Memory, Plant, WatchEvents},
 };
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,6 +40,8 @@ struct Args {
     /// How long to wait for the peer if it is not there.
     #[serde(default)]
     wait_seconds: WaitSeconds,
+    /// `told` of an earlier watch of this event: what was missed since that one, instead of since this client's previous one.
+    after: Option<String>,
 }
 
 /// Seconds, five if nothing is said.
@@ -77,6 +82,9 @@ struct Answer {
     /// How far the peer had counted at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<CursorShown>,
+    /// Give it as `after` next time. Only there when this client has no name under which that is remembered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told: Option<String>,
     /// `time`, or `full` when it ended early because enough was heard.
     ended: &'static str,
     /// How often the connection or the peer went away meanwhile.
@@ -123,6 +131,9 @@ pub(super) fn tool() -> Tool {
 
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
     let window = Duration::from_secs(args.seconds.0.into());
+    let travels = args.after.is_some() || !context.comes_back;
+    let filters = [args.peer.clone(), args.namespace.clone(), args.event.clone()];
+    let brought = args.after.as_deref().map(|after| opened(&context, &filters, after)).transpose()?;
     let request = WatchEvents {
         peer: args.peer,
         namespace: args.namespace,
@@ -131,6 +142,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         most: args.max_events.0.into(),
         most_bytes: MOST_BYTES,
         wait: args.wait_seconds.duration(),
+        memory: if travels { Memory::Brought(brought) } else { Memory::Here },
     };
     context.progress.expect(window);
     let tell = |heard: usize| context.progress.note(format!("{heard} heard"));
@@ -149,10 +161,26 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         loss: watched.loss.sentence.clone(),
         loss_detail: LossDetail::from(&watched.loss),
         cursor: watched.cursor.map(CursorShown::from),
+        told: watched.told.filter(|_| travels).map(|told| sealed(&context, &filters, &told)),
         ended: if watched.full { "full" } else { "time" },
         interrupted: watched.interrupted,
         note: loss::undeclared(watched.declared, stream.peer.as_str(), &stream.event),
         source: source(stream.peer.as_str(), watched.fake),
         heard: watched.heard.into_iter().map(Entry::from).collect(),
     })
+}
+
+/// Up to where a client was told, for it to carry.
+fn sealed(context: &CallContext, filters: &[String; 3], Cursor { epoch, seq, since }: &Cursor) -> String {
+    let text = json!([epoch, seq, since]).to_string();
+    context.cursors().seal("watch_events", filters, &Position::After(text))
+}
+
+/// The same, as it was given out here.
+fn opened(context: &CallContext, filters: &[String; 3], after: &str) -> Result<Cursor, ToolError> {
+    let Position::After(text) = context.cursors().open("watch_events", filters, after)? else {
+        return Err(Cursors::stale());
+    };
+    let (epoch, seq, since) = serde_json::from_str(&text).map_err(|_| Cursors::stale())?;
+    Ok(Cursor { epoch, seq, since })
 }

@@ -146,7 +146,7 @@ fn start(script: &str, url: &str, name: &str, options: &[&str]) -> Child {
 
 /// The official Python client: connects to `server` in the given mode, checks the tool list and every result against
 /// its schema, makes the calls, and returns `{protocol, tools, results}`.
-pub(crate) fn python_client(mode: &str, server: &[&str], calls: &Value) -> Value {
+pub(crate) fn python_client(mode: &str, server: &Value, calls: &Value) -> Value {
     let folder = tempfile::tempdir().expect("a scratch folder can be made");
     let script = folder.path().join("calls.json");
     let text = json!({"mode": mode, "server": server, "calls": calls}).to_string();

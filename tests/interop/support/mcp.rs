@@ -39,6 +39,30 @@ impl Bridge {
         }
     }
 
+    /// Serves the bakery over both doors, with this environment, and returns the URL of the HTTP door.
+    pub(crate) fn with_door(environment: &[(&str, &str)]) -> (Self, String) {
+        let mut bridge = Self::start(&["--demo", "--port", "0"], environment);
+        bridge.call_once_joined("list_peers", &json!({}));
+        // It was said before the first answer.
+        let log = bridge.stderr();
+        let (_, rest) = log.split_once("MCP over HTTP is at ").expect("it says where its door is");
+        let url = rest.split_whitespace().next().expect("the URL").to_owned();
+        (bridge, url)
+    }
+
+    /// Closes its standard input; whether it says so and stays.
+    pub(crate) fn hang_up_but_stay(&mut self) -> bool {
+        self.child.hang_up();
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if self.stderr().contains("the session of standard input is over") {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+        false
+    }
+
     /// Calls `peer.namespace.method` with these positional arguments, waiting `timeout_ms` for the answer.
     pub(crate) fn call_method(&mut self, target: [&str; 3], args: &Value, timeout_ms: u64) -> Value {
         self.call("call_method", &call_arguments(target, args, timeout_ms))

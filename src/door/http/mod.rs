@@ -1,0 +1,240 @@
+//! The HTTP door: streamable HTTP at `/mcp`, without sessions, one message a request (tools.md 8).
+//!
+//! Each message is judged by the guard of the stdio door, then served by the SDK as if it were a session of its own. Who
+//! it comes from is the name of its token; where there are no tokens, the connection it came over.
+//!
+//! Bounded are the connections, the time a head and a body may take, the bytes of a body and how many large ones are read
+//! at once, and how long a client may take to read its answer. A client that hangs up ends the waiting for its call, and
+//! the call finishes on its own.
+
+mod answer;
+mod clients;
+mod exchange;
+mod headers;
+mod request;
+mod slow;
+mod tls;
+
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::{MissedTickBehavior, interval, sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{auth::Keys, hosts::Hosts};
+use crate::mcp::Server;
+use clients::{Clients, Connection};
+use slow::Impatient;
+pub use tls::DoorTls;
+
+/// The bounds of the door.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpConfig {
+    /// Connections at once.
+    pub connections: usize,
+    /// How long a head may take, and how long a connection may be idle.
+    pub head: Duration,
+    /// How long a body may take.
+    pub body: Duration,
+    /// Bytes a body may have.
+    pub longest_body: usize,
+    /// How long a client may leave what we write unread.
+    pub unread: Duration,
+    /// How long the calls that run when the door closes may take to end.
+    pub drain: Duration,
+    /// How long a client with a name is remembered after its last request: what it controls is given back then.
+    pub linger: Duration,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            head: Duration::from_secs(30),
+            body: Duration::from_secs(30),
+            longest_body: 32 * 1024 * 1024,
+            unread: Duration::from_secs(30),
+            drain: Duration::from_secs(10),
+            linger: Duration::from_mins(5),
+        }
+    }
+}
+
+/// Who and what is let in.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Whose tokens are known.
+    pub keys: Keys,
+    /// Under which names, and to which pages, the door answers.
+    pub hosts: Hosts,
+    /// The certificate it shows; without one it speaks plainly.
+    pub tls: Option<DoorTls>,
+}
+
+/// An open door.
+#[derive(Debug)]
+pub struct HttpDoor {
+    listener: TcpListener,
+    rules: Rules,
+    config: HttpConfig,
+}
+
+/// Bytes a head may have, and headers.
+const MAX_HEAD: usize = 16 * 1024;
+const MAX_HEADERS: usize = 64;
+/// Large bodies that are read at once.
+const LARGE_AT_ONCE: usize = 4;
+/// How long is waited when no connection can be accepted, for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long connections may take to end once their calls were given up.
+const LAST: Duration = Duration::from_millis(250);
+
+/// What all connections share.
+struct Hall {
+    server: Server,
+    rules: Rules,
+    config: HttpConfig,
+    clients: Clients,
+    /// Tasks of connections and of their requests.
+    tasks: TaskTracker,
+    large: Semaphore,
+    /// No more requests are taken.
+    closing: CancellationToken,
+    /// Nobody waits any more.
+    over: CancellationToken,
+}
+
+impl HttpDoor {
+    /// Binds the door; port 0 takes a free one.
+    pub async fn bind(address: SocketAddr, rules: Rules, config: HttpConfig) -> io::Result<Self> {
+        Ok(Self { listener: TcpListener::bind(address).await?, rules, config })
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `stop` asks for the end; then calls that run are waited for, within a bound, and what the plant holds
+    /// for the clients is given back.
+    pub async fn serve(self, server: Server, stop: CancellationToken) {
+        let Self { listener, rules, config } = self;
+        let hall = Arc::new(Hall {
+            clients: Clients::new(server.clone(), config.linger),
+            server,
+            rules,
+            config,
+            tasks: TaskTracker::new(),
+            large: Semaphore::new(LARGE_AT_ONCE),
+            closing: CancellationToken::new(),
+            over: CancellationToken::new(),
+        });
+        hall.accept(listener, &stop).await;
+        hall.closing.cancel();
+        hall.tasks.close();
+        if timeout(config.drain, hall.tasks.wait()).await.is_err() {
+            tracing::warn!(tasks = hall.tasks.len(), "calls did not end in time; nobody waits for them any more");
+        }
+        hall.over.cancel();
+        if timeout(LAST, hall.tasks.wait()).await.is_err() {
+            tracing::warn!(tasks = hall.tasks.len(), "connections did not end in time");
+        }
+        hall.clients.end_all().await;
+    }
+}
+
+impl Hall {
+    /// Takes connections until asked to stop; the listener is closed then.
+    async fn accept(self: &Arc<Self>, listener: TcpListener, stop: &CancellationToken) {
+        let places = Arc::new(Semaphore::new(self.config.connections));
+        let mut sweep = interval((self.config.linger / 4).max(Duration::from_millis(10)));
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut number: u64 = 0;
+        loop {
+            let accepted = tokio::select! {
+                () = stop.cancelled() => return,
+                _ = sweep.tick() => {
+                    self.clients.sweep(&self.tasks);
+                    continue;
+                }
+                accepted = listener.accept() => accepted,
+            };
+            let (stream, from) = match accepted {
+                Ok(accepted) => accepted,
+                Err(problem) => {
+                    tracing::warn!(%problem, "a connection was not accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                tracing::warn!(%from, connections = self.config.connections, "refused: too many connections");
+                answer::turn_away(&stream);
+                continue;
+            };
+            number += 1;
+            let (hall, connection) = (Arc::clone(self), Connection::new(number));
+            self.tasks.spawn(async move {
+                hall.connection(stream, connection).await;
+                drop(place);
+            });
+        }
+    }
+
+    /// Serves one connection until it ends.
+    async fn connection(self: Arc<Self>, stream: TcpStream, connection: Arc<Connection>) {
+        // Without it an answer waits for the acknowledgement of the one before (44 ms).
+        if let Err(problem) = stream.set_nodelay(true) {
+            tracing::debug!(%problem, "Nagle stays on");
+        }
+        let stream = Impatient::new(stream, self.config.unread);
+        let Some(tls) = &self.rules.tls else { return self.converse(stream, connection).await };
+        let greeted = tokio::select! {
+            greeted = timeout(self.config.head, tls.acceptor().accept(stream)) => greeted,
+            () = self.closing.cancelled() => return,
+        };
+        match greeted {
+            Ok(Ok(stream)) => self.converse(stream, connection).await,
+            Ok(Err(problem)) => tracing::debug!(%problem, "no TLS"),
+            Err(_) => tracing::debug!("no TLS in time"),
+        }
+    }
+
+    async fn converse<S>(self: Arc<Self>, stream: S, connection: Arc<Connection>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let served = service_fn(|request: Request<Incoming>| {
+            let (hall, connection) = (Arc::clone(&self), Arc::clone(&connection));
+            async move { Ok::<_, Infallible>(hall.answer(&connection, request).await) }
+        });
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(self.config.head);
+        builder.max_header_size(MAX_HEAD).max_headers(MAX_HEADERS);
+        let io = TokioIo::new(stream);
+        let ended = {
+            let mut serving = std::pin::pin!(builder.serve_connection(io, served));
+            tokio::select! {
+                ended = serving.as_mut() => ended,
+                () = self.over.cancelled() => Ok(()),
+                () = self.closing.cancelled() => {
+                    serving.as_mut().graceful_shutdown();
+                    tokio::select! {
+                        ended = serving.as_mut() => ended,
+                        () = self.over.cancelled() => Ok(()),
+                    }
+                }
+            }
+        };
+        if let Err(problem) = ended {
+            tracing::debug!(%problem, "a connection failed");
+        }
+        connection.end().await;
+    }
+}

@@ -1,0 +1,253 @@
+//! One request, from its head to its answer. What can be refused by the head is, before the body is read.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::{
+    HeaderMap, Method, Request, Response, StatusCode, Uri, Version,
+    body::{Body, Incoming},
+    header::{AUTHORIZATION, CONNECTION, HOST, HeaderValue, ORIGIN},
+};
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, GetMeta, JsonRpcMessage};
+use tokio::{
+    sync::SemaphorePermit,
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::{
+        auth::{Shown, shown},
+        guard::{Refusal, Verdict, judge},
+    },
+    Hall,
+    answer::{self, Answer},
+    clients::{Caller, Connection},
+    exchange::{Exchange, Spoken, is_answer},
+    headers::{Accepts, accepts, says_json, spoken},
+};
+use crate::mcp::text;
+
+/// The one path.
+const PATH: &str = "/mcp";
+/// A body over this waits for one of the places for large ones.
+const SMALL: usize = 256 * 1024;
+
+impl Hall {
+    /// The answer to one request.
+    pub(super) async fn answer(&self, connection: &Connection, request: Request<Incoming>) -> Response<Answer> {
+        let (head, body) = request.into_parts();
+        let origin = head.headers.get(ORIGIN).cloned();
+        let mut response = match self.let_in(&head.method, &head.uri, head.version, &head.headers, connection) {
+            Ok(caller) => self.serve_message(&caller, &head.headers, body).await,
+            Err(response) => *response,
+        };
+        let status = response.status();
+        if status.is_client_error() || status.is_server_error() {
+            tracing::debug!(%status, "refused");
+        }
+        if let Some(origin) = origin.filter(|origin| self.knows(origin)) {
+            answer::readable_by(response.headers_mut(), origin);
+        }
+        // What is left of a body that was not read is not worth reading.
+        if matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::UNAUTHORIZED) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    /// Who it is, if the head lets it in.
+    fn let_in(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        version: Version,
+        headers: &HeaderMap,
+        connection: &Connection,
+    ) -> Result<Arc<Caller>, Box<Response<Answer>>> {
+        let no = |status, why: &str| Err(Box::new(answer::turned_away(status, why)));
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.to_str().unwrap_or_default(),
+            (None, _) if version < Version::HTTP_11 => return no(StatusCode::BAD_REQUEST, "HTTP/1.1 is needed"),
+            _ => return no(StatusCode::BAD_REQUEST, "one Host header is needed"),
+        };
+        let named = |host: &str| self.rules.hosts.answers_to(host);
+        if !named(host) || uri.authority().is_some_and(|authority| !named(authority.as_str())) {
+            tracing::warn!(host = text::printable(host, 80), "refused: this is no name of ours; --allow-host adds one");
+            return no(StatusCode::FORBIDDEN, "this Host is no name of this door; --allow-host adds one");
+        }
+        let mut origins = headers.get_all(ORIGIN).iter();
+        if let Some(from) = origins.next()
+            && (!self.knows(from) || origins.next().is_some())
+        {
+            let from = String::from_utf8_lossy(from.as_bytes());
+            tracing::warn!(
+                origin = text::printable(&from, 80),
+                "refused: a web page that --allow-origin does not name"
+            );
+            return no(StatusCode::FORBIDDEN, "this Origin is not let in; --allow-origin names those that are");
+        }
+        if uri.path() != PATH {
+            return no(StatusCode::NOT_FOUND, "there is nothing but /mcp");
+        }
+        if *method == Method::OPTIONS && headers.contains_key(ORIGIN) {
+            return Err(Box::new(answer::preflight()));
+        }
+        match shown(&self.rules.keys, headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes)) {
+            // Before the token, so that whoever looks at the door with a browser learns how it is used.
+            _ if *method != Method::POST => Err(Box::new(answer::not_a_post())),
+            Shown::Named(named) => Ok(self.clients.named(&named)),
+            Shown::Anonymous => Ok(connection.anonymous(&self.server)),
+            Shown::Nothing => Err(Box::new(answer::unauthorized(false))),
+            Shown::Wrong => {
+                tracing::warn!("refused: a token that is nobody's");
+                Err(Box::new(answer::unauthorized(true)))
+            }
+        }
+    }
+
+    fn knows(&self, origin: &HeaderValue) -> bool {
+        origin.to_str().is_ok_and(|origin| self.rules.hosts.lets_in(origin))
+    }
+
+    /// Reads the one message of a request and serves it.
+    async fn serve_message(&self, caller: &Arc<Caller>, headers: &HeaderMap, body: Incoming) -> Response<Answer> {
+        if !says_json(headers) {
+            return answer::turned_away(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type: application/json is needed");
+        }
+        let accepts = accepts(headers);
+        if !accepts.json && !accepts.events {
+            return answer::turned_away(StatusCode::NOT_ACCEPTABLE, "Accept: application/json, text/event-stream");
+        }
+        let verdict = match self.read(body).await {
+            Ok((bytes, _place)) => verdict(&bytes),
+            Err(refusal) => return *refusal,
+        };
+        let message = match verdict {
+            Ok(message) => message,
+            Err(refusal) => {
+                let why = text::printable(&refusal.message, 200);
+                tracing::warn!(client = %caller.name, code = refusal.code, "refused: {why}");
+                // Params that are wrong are told in the answer, like everything that has its request.
+                let status = if refusal.code == -32602 { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+                return answer::refused(status, &refusal);
+            }
+        };
+        match spoken(headers, &message) {
+            Ok(spoken) => self.hand_over(caller, *message, spoken, accepts).await,
+            Err((status, error)) => answer::error(status, message_id(&message), &error),
+        }
+    }
+
+    /// The body, and the place it holds until it is parsed.
+    async fn read(&self, mut body: Incoming) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Box<Response<Answer>>> {
+        let longest = self.config.longest_body;
+        let too_long = || {
+            let why = format!("the body is over {longest} bytes");
+            Err(Box::new(answer::turned_away(StatusCode::PAYLOAD_TOO_LARGE, &why)))
+        };
+        let too_slow = |_| Box::new(answer::turned_away(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"));
+        let deadline = Instant::now() + self.config.body;
+        if body.size_hint().lower() > longest as u64 {
+            return too_long();
+        }
+        let (mut bytes, mut place) = (BytesMut::new(), None);
+        while let Some(frame) = timeout_at(deadline, body.frame()).await.map_err(too_slow)? {
+            let Ok(frame) = frame else {
+                return Err(Box::new(answer::turned_away(StatusCode::BAD_REQUEST, "the body broke off")));
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            if bytes.len() + data.len() > longest {
+                return too_long();
+            }
+            if place.is_none() && bytes.len() + data.len() > SMALL {
+                place = timeout_at(deadline, self.large.acquire()).await.map_err(too_slow)?.ok();
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok((bytes.freeze(), place))
+    }
+
+    async fn hand_over(
+        &self,
+        caller: &Arc<Caller>,
+        message: ClientJsonRpcMessage,
+        spoken: Spoken,
+        accepts: Accepts,
+    ) -> Response<Answer> {
+        let request = match &message {
+            JsonRpcMessage::Request(request) => request,
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    caller.cancel(id);
+                }
+                return answer::empty(StatusCode::ACCEPTED);
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {
+                let refusal = Refusal::invalid(None, "a response to nothing that was asked");
+                return answer::refused(StatusCode::BAD_REQUEST, &refusal);
+            }
+        };
+        let (id, method) = (request.id.clone(), request.request.method().to_owned());
+        let modern = request.request.get_meta().protocol_version().is_some();
+        tracing::debug!(client = %caller.name, method = text::printable(&method, 80), "a request");
+        let nobody_waits = CancellationToken::new();
+        let running = caller.begins(id.clone(), nobody_waits.clone());
+        let mut exchange =
+            Exchange::begin(caller.session(), message, spoken, nobody_waits.clone(), running, &self.tasks);
+        loop {
+            let next = tokio::select! {
+                next = exchange.next() => next,
+                () = self.over.cancelled() => None,
+            };
+            match next {
+                Some(answer) if is_answer(&answer) => {
+                    return if accepts.json {
+                        answer::piece(answer::status_of(&answer, modern), &answer)
+                    } else {
+                        answer::events(&answer, exchange)
+                    };
+                }
+                Some(first) if accepts.events => return answer::events(&first, exchange),
+                Some(_) => {}
+                None if nobody_waits.is_cancelled() => {
+                    let why = "nobody waits for this call any more";
+                    let error = rmcp::ErrorData::internal_error(why, None);
+                    return answer::error(StatusCode::OK, Some(&id), &error);
+                }
+                None => {
+                    let error = rmcp::ErrorData::internal_error("the door closes", None);
+                    return answer::error(StatusCode::SERVICE_UNAVAILABLE, Some(&id), &error);
+                }
+            }
+        }
+    }
+}
+
+/// The message of a body, or its refusal. What is no message is answered here even where a line would be passed over:
+/// a request always has an answer.
+fn verdict(bytes: &[u8]) -> Result<Box<ClientJsonRpcMessage>, Refusal> {
+    match judge(bytes) {
+        Verdict::Message(message) => Ok(message),
+        Verdict::Absorbed(None) => Err(Refusal::unreadable(None, "the body is empty")),
+        Verdict::Absorbed(Some(why)) => Err(Refusal::invalid(None, why)),
+        Verdict::Refused(refusals) => {
+            let mut refusals = refusals.into_iter();
+            match (refusals.next(), refusals.next()) {
+                (Some(refusal), None) => Err(refusal),
+                _ => Err(Refusal::invalid(None, "batches are not taken; send one request at a time")),
+            }
+        }
+    }
+}
+
+fn message_id(message: &ClientJsonRpcMessage) -> Option<&rmcp::model::RequestId> {
+    match message {
+        JsonRpcMessage::Request(request) => Some(&request.id),
+        _ => None,
+    }
+}
