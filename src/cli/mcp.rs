@@ -151,7 +151,7 @@ async fn until_over(server: &Server, plant: &Plant, node: &Node) {
 }
 
 /// Takes the fakes off the network, within a bound. Done before we leave it, which would be the end of their roster.
-async fn take_fakes_down(plant: &Plant) {
+pub(super) async fn take_fakes_down(plant: &Plant) {
     if timeout(FAREWELL, plant.stop_all_fakes()).await.is_err() {
         tracing::warn!("some fakes did not leave in time; the broker will notice by itself");
     }
