@@ -336,7 +336,7 @@ async fn a_key_file_names_the_fake() {
     assert!(told.code == 2 && told.err.contains("steam"), "{}", told.err);
 }
 
-/// A broker that is not there is waited for as long as was said; whoever does not want to wait may interrupt.
+/// A broker that is not there is waited for as long as was said.
 #[tokio::test]
 async fn a_broker_that_is_not_there_is_waited_for() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
