@@ -17,6 +17,7 @@ use super::{
     keys::KeygenArgs,
     network::NetworkArgs,
     peers::PeersArgs,
+    serve::ServeArgs,
     shell::{CompletionsArgs, ManArgs},
     watch::WatchArgs,
 };
@@ -49,6 +50,8 @@ pub(super) enum Command {
     Check(Box<CheckArgs>),
     /// Compares two sides, each a peer or the file of a contract.
     Diff(Box<DiffArgs>),
+    /// Stands a fake up from a contract in a file, until it is interrupted.
+    Serve(Box<ServeArgs>),
     /// Makes a key to sign frames with, in a new file that only its owner can read.
     Keygen(KeygenArgs),
     /// Starts a broker and a bakery on this machine, tours them through a real MCP client, and stays up to be attached to.
@@ -70,6 +73,7 @@ impl Command {
             Self::Watch(args) => args.errand.json,
             Self::Check(args) => args.errand.json,
             Self::Diff(args) => args.errand.json,
+            Self::Serve(args) => args.errand.json,
             _ => false,
         }
     }
@@ -217,7 +221,7 @@ mod tests {
     /// Every bad input of what is for people: one line that names the flag or the place, and exit code 2.
     #[test]
     fn what_is_for_people_tells_wrong_usage_apart() {
-        let cases: [(&[&str], &str); 22] = [
+        let cases: [(&[&str], &str); 26] = [
             (&["peers", "stray"], "stray"),
             (&["peers", "--wait", "-1"], "--wait"),
             (&["peers", "--wait", "600001"], "--wait"),
@@ -238,6 +242,10 @@ mod tests {
             (&["check", "--peer", "oven-1"], "--against"),
             (&["check", "--against", "x.json"], "--peer"),
             (&["diff", "oven-1"], "<B>"),
+            (&["serve"], "--contract"),
+            (&["serve", "--contract", "x.json", "--fail", "oven.read"], "--fail"),
+            (&["serve", "--contract", "x.json", "--fail", "read=Timeout"], "--fail"),
+            (&["serve", "--contract", "x.json", "--fail", "oven.read="], "--fail"),
             (&["completions", "cmd"], "SHELL"),
             (&["nonsense"], "nonsense"),
         ];

@@ -33,7 +33,8 @@ pub(super) async fn run(errand: &Errand, args: CheckArgs) -> Result<(), Failure>
     let file = args.against.display().to_string();
     let source = ContractSource::Inline(contract_file::document(&args.against)?);
     let checking = errand.plant.check_peer(&args.peer, source, errand.wait);
-    let checked = errand.look(async { checking.await.map_err(|error| named(error, &file)) }).await?;
+    let checked =
+        errand.look(async { checking.await.map_err(|error| contract_file::named(error, &args.against)) }).await?;
     if let Some(why) = checked.silent {
         return Err(PlantError::Undescribed { peer: checked.peer, why }.into());
     }
@@ -43,14 +44,6 @@ pub(super) async fn run(errand: &Errand, args: CheckArgs) -> Result<(), Failure>
         errand.out.say(&written(&checked, &file))?;
     }
     if checked.report.breaking() > 0 { Err(Failure::Finding) } else { Ok(()) }
-}
-
-/// Of a contract that cannot be used a person wants to know which file it is in.
-fn named(error: PlantError, file: &str) -> PlantError {
-    match error {
-        PlantError::InvalidContract { problems, .. } => PlantError::InvalidContract { contract: file.into(), problems },
-        error => error,
-    }
 }
 
 fn written(checked: &Checked, file: &str) -> String {

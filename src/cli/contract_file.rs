@@ -37,6 +37,16 @@ pub(super) fn contract(path: &Path) -> Result<Contract, PlantError> {
     Contract::parse_to_compare(&document(path)?).map_err(|problems| PlantError::InvalidContract { contract, problems })
 }
 
+/// Of a contract that cannot be used a person wants to know which file it is in.
+pub(super) fn named(error: PlantError, file: &Path) -> PlantError {
+    match error {
+        PlantError::InvalidContract { problems, .. } => {
+            PlantError::InvalidContract { contract: file.display().to_string(), problems }
+        }
+        error => error,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -88,6 +88,7 @@ fn refusal(error: &ToolError) -> String {
                 "message" | "retryable" | "links" | "peer_error" | "signature" | "problem" | "argument" | "expected",
                 _,
             ) => continue,
+            ("problems", Json::Array(problems)) => problems.iter().map(pointed).collect(),
             (_, Json::String(text)) => text::one_line(text),
             (_, Json::Array(items)) if items.iter().all(Json::is_string) => {
                 let names = items.iter().filter_map(Json::as_str).map(text::one_line);
@@ -95,9 +96,19 @@ fn refusal(error: &ToolError) -> String {
             }
             (_, value) => text::compact(value),
         };
-        let _ = write!(out, "\n  {key}: {shown}");
+        let space = if shown.starts_with('\n') { "" } else { " " };
+        let _ = write!(out, "\n  {key}:{space}{shown}");
     }
     out
+}
+
+/// One thing wrong with a document, in a line of its own, and where in it.
+fn pointed(problem: &Json) -> String {
+    let part = |key: &str| problem.get(key).and_then(Json::as_str).map(text::one_line).unwrap_or_default();
+    match part("pointer") {
+        whole if whole.is_empty() => format!("\n    {}", part("problem")),
+        pointer => format!("\n    {pointer}: {}", part("problem")),
+    }
 }
 
 #[cfg(test)]
@@ -117,5 +128,15 @@ mod tests {
         assert_eq!(keys, ["code", "cause", "fix", "outcome", "alternatives"]);
         assert!(said.starts_with("plantbridge: no\\n  outcome: not_run\\u001b[2J\n  code: peer_refused\n"), "{said}");
         assert!(said.ends_with("alternatives: a\\u009b31m, b"), "{said}");
+    }
+    /// Every problem of a document stands in a line of its own, after its pointer.
+    #[test]
+    fn each_problem_has_a_line() {
+        let problems =
+            json!([{"pointer": "/a\n  outcome: ran", "problem": "no\u{1b}"}, {"pointer": "", "problem": "empty"}]);
+        let error = ToolError::new(ErrorCode::InvalidContract, "no").detail("problems", problems);
+        let said = refusal(&error.outcome(Outcome::NotRun));
+        let after = said.split_once("\n  problems:").unwrap().1;
+        assert_eq!(after, "\n    /a\\n  outcome: ran: no\\u001b\n    empty", "{said}");
     }
 }

@@ -3,7 +3,11 @@
 use std::{pin::pin, time::Duration};
 
 use clap::Args;
-use tokio::time::Instant;
+use serde_json::Value as Json;
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -12,7 +16,7 @@ use super::{
     environment::Environment,
     mcp,
     network::{Behaviour, Network, NetworkArgs},
-    out::Out,
+    out::{Out, write_out},
     stop,
 };
 use crate::{
@@ -53,6 +57,9 @@ pub(super) struct Errand {
 const JOIN: Duration = Duration::from_secs(1);
 
 const NOWHERE: &str = "give it --broker <url> of a plant's MQTT 5 broker or --hub <url> of its hub, or set PLANTBRIDGE_BROKER or PLANTBRIDGE_HUB";
+
+/// How long the last lines may take to be read by somebody.
+const LAST: Duration = Duration::from_secs(1);
 
 /// Joins, does `work`, leaves. Asked to end, it tells `work` and waits for it, so that it can say what is known.
 pub(super) async fn run(
@@ -104,7 +111,9 @@ async fn joined(plant: &Plant, node: &Node, wait: Duration, stop: &CancellationT
 /// Whether everybody answered, and would not have us.
 fn is_hopeless(network: &node::Network) -> bool {
     let refuses = |down: &DownReason| matches!(down.kind, DownKind::Unauthorized | DownKind::Tls);
-    !network.links.is_empty() && network.links.iter().all(|(_, link)| link.down.as_ref().is_some_and(refuses))
+    // The link inside this process, to fakes, refuses nobody.
+    let mut outer = network.links.iter().filter(|(id, _)| !id.is_inside()).peekable();
+    outer.peek().is_some() && outer.all(|(_, link)| link.down.as_ref().is_some_and(refuses))
 }
 
 impl Errand {
@@ -112,6 +121,27 @@ impl Errand {
     #[expect(clippy::unused_self, reason = "who an errand is for is the errand's to say")]
     pub(super) fn principal(&self) -> Principal {
         Principal { client: "cli".into(), read_only: false }
+    }
+
+    /// Writes lines of JSON aside: whoever reads standard output may take their time, until the person wants an end. The
+    /// last lines are not waited for longer than that.
+    pub(super) async fn write(&self, lines: &[Json], last: bool) -> Result<(), Failure> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let lines = lines.iter().map(|line| self.out.line(line)).collect::<String>();
+        let writing = spawn_blocking(move || write_out(&lines));
+        let given_up = async {
+            if !last {
+                self.stop.cancelled().await;
+            }
+            sleep(LAST).await;
+        };
+        tokio::select! {
+            biased;
+            written = writing => written.unwrap_or_else(|error| Err(Failure::Broken(error.to_string()))),
+            () = given_up => Err(Failure::Unread),
+        }
     }
 
     /// Does a look until it is done or the person stops it; then what it opened is closed by dropping it.

@@ -33,6 +33,10 @@ fn fix(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::NetworkUnavailable => {
             "see that the broker or the hub runs and lets you in: --broker with PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, --hub with PLANTBRIDGE_TOKEN; --wait MS waits longer for it"
         }
+        ErrorCode::FakeFailed => {
+            "see that there is a broker (--broker) and that it takes one more client, then try again"
+        }
+        ErrorCode::NameInUse => "choose another with --name, or end what has this one",
         ErrorCode::LimitReached => "end one of what is running, then try again",
         ErrorCode::NotAComponent | ErrorCode::NoSnapshot | ErrorCode::NoSetter | ErrorCode::AmbiguousSetter => {
             "plantbridge describe PEER shows what there is and what sets it"
@@ -64,6 +68,7 @@ mod tests {
     use super::*;
     use crate::{
         contract::Effect,
+        fake::Taken,
         mcp::tools,
         node::{CallError, Doubt, NotSent},
         plant::Target,
@@ -113,6 +118,12 @@ mod tests {
             PlantError::ReadOnly { target: target(), effect: Effect::Operate },
             PlantError::NotInControl { target: target(), holder: None, other_client: None, lost: None, refusal: None },
             PlantError::Unwanted,
+            PlantError::NameInUse { name: oven(), who: Taken::Peer },
+            PlantError::InvalidContract { contract: "x.json".into(), problems: Vec::new() },
+            PlantError::InvalidScript { problems: Vec::new() },
+            PlantError::ExecDisabled { uses: vec!["handlers"] },
+            PlantError::FakeFailed { name: oven(), why: "no".into() },
+            PlantError::CannotRead { file: "x.json".into(), why: "no".into() },
             failed(true, CallError::UnknownOutcome(Doubt::Closing)),
             failed(true, CallError::UnknownOutcome(Doubt::Abandoned)),
             failed(false, CallError::UnknownOutcome(Doubt::Closing)),

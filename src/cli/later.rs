@@ -84,13 +84,15 @@ pub(super) fn told(target: &str, view: Option<View>, value: Option<Value>) -> Re
     ticket.insert("expires_at".into(), instant::format(view.expires_ms).into());
     ticket.insert("state".into(), ticket_state(&state).into());
     ticket.extend(outcome.map(|outcome| ("outcome".into(), outcome.as_str().into())));
+    if state == TicketState::Pending {
+        let note = format!("it answers later; nobody can collect ticket {id}, as this peer leaves now");
+        ticket.insert("collectable".into(), false.into());
+        ticket.insert("note".into(), note.as_str().into());
+        return Ok(Told { result: value.map(tagged::to_json), ticket: Some(ticket.into()), notes: vec![note] });
+    }
     let ticket = Some(Json::Object(ticket));
     let notes = note.map(str::to_owned).into_iter().collect();
     match state {
-        TicketState::Pending => {
-            let note = format!("it answers later; nobody can collect ticket {id}, as this peer leaves now");
-            Ok(Told { result: value.map(tagged::to_json), ticket, notes: vec![note] })
-        }
         TicketState::Resolved(value) => Ok(Told { result: value.map(tagged::to_json), ticket, notes }),
         TicketState::TooLarge(bytes) => {
             Ok(Told { result: Some(json!({"truncated": true, "bytes": bytes})), ticket, notes })
@@ -101,7 +103,7 @@ pub(super) fn told(target: &str, view: Option<View>, value: Option<Value>) -> Re
             let refused = refused.fix("change what the peer names, if anything");
             Err(Failure::Refused(refused.outcome(outcome.unwrap_or(Outcome::Unknown))))
         }
-        TicketState::PeerGone | TicketState::Lapsed | TicketState::NotFollowed => {
+        TicketState::Pending | TicketState::PeerGone | TicketState::Lapsed | TicketState::NotFollowed => {
             Err(in_doubt(target, note.unwrap_or("its end is not known")))
         }
     }

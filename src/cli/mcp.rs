@@ -188,7 +188,7 @@ async fn both<T, U>(stdio: &mut Option<JoinHandle<T>>, http: &mut Option<JoinHan
 }
 
 /// Takes the fakes off the network, within a bound. Done before we leave it, which would be the end of their roster.
-async fn take_fakes_down(plant: &Plant) {
+pub(super) async fn take_fakes_down(plant: &Plant) {
     if timeout(FAREWELL, plant.stop_all_fakes()).await.is_err() {
         tracing::warn!("some fakes did not leave in time; the broker will notice by itself");
     }

@@ -23,6 +23,7 @@ mod out;
 mod peers;
 mod secrets;
 mod security;
+mod serve;
 mod shell;
 mod stop;
 mod tidings;
@@ -70,7 +71,7 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode
 fn run(command: Command, environment: Result<Environment, StartError>, closed: std::io::Result<()>) -> ExitCode {
     let json = command.wants_json();
     let done = match command {
-        Command::Mcp(args) => return served(serve(*args, environment, closed)),
+        Command::Mcp(args) => return served(bridge(*args, environment, closed)),
         #[cfg(feature = "demo")]
         Command::Demo(args) => {
             log::init(log::SERVING);
@@ -105,6 +106,11 @@ fn errand(command: Command, environment: Environment) -> Result<(), Failure> {
             let work = async |errand: &Errand| check::run(errand, *args.clone()).await;
             block_on(errand::run(args.errand.clone(), true, environment, work))?
         }
+        Command::Serve(args) => {
+            let (errand, wanted) = serve::read(*args)?;
+            let work = async |errand: &Errand| serve::run(errand, wanted.clone()).await;
+            block_on(errand::run(errand, false, environment, work))?
+        }
         Command::Diff(args) if args.is_local() => diff::local(*args),
         Command::Diff(args) => {
             let work = async |errand: &Errand| diff::run(errand, *args.clone()).await;
@@ -114,7 +120,7 @@ fn errand(command: Command, environment: Environment) -> Result<(), Failure> {
     }
 }
 
-fn serve(
+fn bridge(
     args: McpArgs,
     environment: Result<Environment, StartError>,
     closed: std::io::Result<()>,

@@ -43,6 +43,9 @@ pub(super) struct NetworkArgs {
     /// Our name on the network; made up if not given. A name belongs to one process per broker and hub.
     #[arg(long, value_name = "PEER")]
     name: Option<String>,
+    /// Whether the name above, and that of a key file, are those of a fake; ours is made up then.
+    #[arg(skip)]
+    is_fakes: bool,
     /// The topic prefix all peers of a broker share.
     #[arg(long, value_name = "TOPIC", default_value = "msgrpc/v2")]
     prefix: String,
@@ -70,10 +73,29 @@ impl NetworkArgs {
     #[cfg(feature = "demo")]
     pub(super) fn of_broker(url: &str) -> Self {
         let (hub, auth, name, prefix) = (None, None, None, "msgrpc/v2".into());
-        let (ca, client_cert, client_key, by_environment) = (None, None, None, false);
+        let (ca, client_cert, client_key, by_environment, is_fakes) = (None, None, None, false, false);
         let security = SecurityArgs::default();
         let (broker, timeout) = (Some(url.into()), 10_000);
-        Self { broker, hub, auth, name, prefix, timeout, ca, client_cert, client_key, by_environment, security }
+        Self {
+            broker,
+            hub,
+            auth,
+            name,
+            is_fakes,
+            prefix,
+            timeout,
+            ca,
+            client_cert,
+            client_key,
+            by_environment,
+            security,
+        }
+    }
+
+    /// The name of the fake that joins by these flags, from --name, the key file, or else this.
+    pub(super) fn fake_name(&mut self, otherwise: impl FnOnce() -> String) -> Result<PeerName, StartError> {
+        self.is_fakes = true;
+        security::name_of(self.name.take().as_deref(), self.security.key_file()?.as_ref(), otherwise)
     }
 
     /// With the places that the environment names, if no flag names any. True if there is one at all.
@@ -122,7 +144,8 @@ impl Network {
         }
         let made_up = || names::name(behaviour.role, Uuid::new_v4().as_u128());
         let keys = args.security.key_file()?;
-        let name = security::name_of(args.name.as_deref(), keys.as_ref(), made_up)?;
+        let filed = keys.as_ref().filter(|_| !args.is_fakes);
+        let name = security::name_of(args.name.as_deref(), filed, made_up)?;
         let named = if args.by_environment { ["PLANTBRIDGE_BROKER", "PLANTBRIDGE_HUB"] } else { ["--broker", "--hub"] };
         let prefix = Prefix::new(&args.prefix).map_err(|error| StartError(format!("--prefix: {error}")))?;
         let mut broker = args.broker.map(|url| broker_at(named[0], &url, &prefix, &name)).transpose()?;

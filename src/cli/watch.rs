@@ -6,16 +6,12 @@
 use std::{future::pending, time::Duration};
 
 use clap::Args;
-use tokio::{
-    task::spawn_blocking,
-    time::{Instant, sleep, sleep_until, timeout},
-};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     ending::Failure,
     errand::{Errand, ErrandArgs},
     member::Member,
-    out::write_out,
     tidings::{Said, Tidings},
 };
 use crate::plant::{Noted, Reached, ReadWatch, StartWatch, WatchTarget};
@@ -62,8 +58,6 @@ const MOST: usize = 500;
 const MOST_BYTES: usize = 1 << 20;
 /// A watch nobody reads ends after an hour, so it is read sooner than that.
 const IDLE: Duration = Duration::from_mins(15);
-/// How long the last lines may take to be read by somebody.
-const LAST: Duration = Duration::from_secs(1);
 
 /// What of a watch was told.
 struct Following<'a> {
@@ -161,26 +155,10 @@ impl Following<'_> {
         }
     }
 
-    /// Writes what is to be said. Whoever reads standard output may take their time, until the person wants an end.
     async fn write(&self, said: Said, last: bool) -> Result<(), Failure> {
         for note in &said.notes {
             self.errand.out.note(note);
         }
-        if said.lines.is_empty() {
-            return Ok(());
-        }
-        let lines = said.lines.iter().map(|line| self.errand.out.line(line)).collect::<String>();
-        let writing = spawn_blocking(move || write_out(&lines));
-        let given_up = async {
-            if !last {
-                self.errand.stop.cancelled().await;
-            }
-            sleep(LAST).await;
-        };
-        tokio::select! {
-            biased;
-            written = writing => written.unwrap_or_else(|error| Err(Failure::Broken(error.to_string()))),
-            () = given_up => Err(Failure::Unread),
-        }
+        self.errand.write(&said.lines, last).await
     }
 }

@@ -122,6 +122,15 @@ pub struct FakeLine {
     pub events: u64,
 }
 
+/// The end of a fake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// As it was at last.
+    pub last: FakeLine,
+    /// Whether it left its name to somebody else.
+    pub withdrawn: bool,
+}
+
 /// A fake that left its name to somebody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withdrawn {
@@ -204,6 +213,16 @@ impl Fakes {
         live.end(Why::Asked);
         self.shared.until(|book| !book.has(live)).await;
         Ok(line)
+    }
+
+    /// What comes when a fake that stands now is off the network, however that comes about; `None` if none has that name.
+    pub fn over(&self, name: &PeerName) -> Option<impl Future<Output = Over> + Send + use<>> {
+        let live = self.shared.lives().into_iter().find(|live| live.name() == name)?;
+        let shared = self.shared.clone();
+        Some(async move {
+            shared.until(|book| !book.has(&live)).await;
+            Over { last: line(&live), withdrawn: live.is_taken() }
+        })
     }
 
     /// Takes all of them off the network, those that are being started too, and starts none any more.

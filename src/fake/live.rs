@@ -52,6 +52,11 @@ impl Live {
         self.over.borrow().is_some()
     }
 
+    /// Whether it is over because another peer goes by its name.
+    pub(super) fn is_taken(&self) -> bool {
+        *self.over.borrow() == Some(Why::Taken)
+    }
+
     /// Waits until it is over.
     pub(super) async fn until_over(&self) -> Why {
         let mut over = self.over.subscribe();

@@ -26,7 +26,7 @@ mod stock;
 mod tests;
 mod usher;
 
-pub use host::{FakeLine, Fakes, MOST, StartFault, Taken, Withdrawn};
+pub use host::{FakeLine, Fakes, MOST, Over, StartFault, Taken, Withdrawn};
 pub use plan::{Plan, PlanFault};
 pub use standing::Stage;
 

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::{ContractSource, Plant, PlantError, Principal, Purpose, Target, gate::Action, nearest, while_wanted};
 use crate::{
     contract::Effect,
-    fake::{FakeLine, Plan, PlanFault, StartFault, Taken, Withdrawn},
+    fake::{FakeLine, Over, Plan, PlanFault, StartFault, Taken, Withdrawn},
     wire::{PeerName, Value},
 };
 
@@ -88,6 +88,13 @@ impl Plant {
         let stopped = self.fakes().stop(name).await.map_err(unknown)?;
         tracing::info!(client = principal.client, fake = %name, "the fake was stopped");
         Ok(stopped)
+    }
+
+    /// What comes when a fake that stands now is off the network, however that comes about.
+    pub fn fake_over(&self, name: &PeerName) -> Result<impl Future<Output = Over> + Send + use<>, PlantError> {
+        self.fakes()
+            .over(name)
+            .ok_or_else(|| PlantError::UnknownFake { fake: name.to_string(), alternatives: Vec::new() })
     }
 
     /// The fakes of this bridge.

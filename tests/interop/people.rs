@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Broker, BrokerOptions, Child, PLANTBRIDGE, Peer};
+use crate::support::{Broker, BrokerOptions, Caller, Child, PLANTBRIDGE, Peer};
 
 fn command(broker: &Broker, arguments: &[&str]) -> Command {
     let mut command = Command::new(PLANTBRIDGE);
@@ -145,4 +145,66 @@ fn a_broker_that_refuses_us_is_told_at_once() {
     let said = text(&done.stderr);
     assert!(said.contains("network_unavailable") && said.contains("PLANTBRIDGE_MQTT_PASSWORD"), "{said}");
     assert!(!said.contains("wrong-secret"), "{said}");
+}
+
+/// The boiler of this repository.
+const BOILER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/contracts/boiler.types.json");
+
+/// A fake of `boiler` that stands.
+fn serve(broker: &Broker) -> Child {
+    let arguments = ["serve", "--contract", BOILER, "--fail", "burner.enable=Forbidden", "--json"];
+    let mut serve = Child::start("serve", &mut command(broker, &arguments));
+    serve.wait_for("being up", |line| (line["up"] == "boiler" && line["fake"] == true).then_some(()));
+    serve
+}
+
+/// tools.md 10: a caller of other making meets the fake; interrupted, nothing of it is left, and killed, `offline` is.
+#[test]
+fn a_served_fake_is_a_peer_until_it_is_interrupted() {
+    let broker = Broker::stock();
+    let mut caller = Caller::join(&broker.url(), "hmi", &["--watch"]);
+    for name in ["-INT", "-TERM"] {
+        let mut serve = serve(&broker);
+        caller.saw("boiler", "online");
+        let answer = caller.call("msgpack", ["boiler", "boiler", "setPressure"], json!([8]));
+        assert_eq!(answer["value"], 7.5, "{answer}");
+        let refused = caller.call("json", ["boiler", "burner", "enable"], json!([true]));
+        assert_eq!(refused["code"], "Forbidden", "{refused}");
+        signal(&serve, name);
+        let end = serve.wait_for("last word", |line| line["ended"].is_string().then(|| line.clone()));
+        assert_eq!((&end["ended"], &end["calls"]), (&json!("interrupted"), &json!(2)), "{end}");
+        assert!(serve.wait().success(), "{}", serve.stderr());
+        caller.saw("boiler", "offline");
+        // Whoever comes now is shown nothing at all: a departure that is retained would be told.
+        let mut late = Caller::join(&broker.url(), "late", &["--watch"]);
+        late.do_it(json!({"do": "peers"}));
+        let shown = |line: &Value| line["presence"].as_str().filter(|name| *name != "hmi").map(str::to_owned);
+        let told: Vec<String> = late.child().heard(shown).into_iter().filter(|name| name != "late").collect();
+        assert_eq!(told, Vec::<String>::new());
+    }
+    let serve = serve(&broker);
+    caller.saw("boiler", "online");
+    drop(serve);
+    caller.saw("boiler", "offline");
+}
+
+/// Invariant 7: the fake outlives its broker and says so; the device that comes later has its name, and the command ends with 1.
+#[test]
+fn a_served_fake_leaves_its_name_to_the_device() {
+    let mut broker = Broker::stock();
+    let mut serve = serve(&broker);
+    broker.start_again();
+    let mut caller = Caller::join(&broker.url(), "hmi", &["--watch"]);
+    caller.saw("boiler", "online");
+    assert_eq!(caller.call("msgpack", ["boiler", "boiler", "setPressure"], json!([8]))["value"], 7.5);
+    let mut device = Peer::join(&broker, "boiler", &[]);
+    let end = serve.wait_for("last word", |line| line["ended"].is_string().then(|| line.clone()));
+    assert_eq!((&end["ended"], &end["peer"]), (&json!("withdrawn"), &json!("boiler")), "{end}");
+    assert_eq!(serve.wait().code(), Some(1), "{}", serve.stderr());
+    for words in ["the broker is away", "the broker is back", "another peer goes by the name 'boiler' now"] {
+        assert!(serve.stderr().contains(words), "{words}: {}", serve.stderr());
+    }
+    let answer = caller.call("msgpack", ["boiler", "scale", "add"], json!([1, 2]));
+    assert_eq!(answer["value"], 3, "{answer}");
+    device.ran("add");
 }

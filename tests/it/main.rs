@@ -39,6 +39,8 @@ mod plant;
 mod rows;
 mod sample_contracts;
 mod scripted;
+#[cfg(all(feature = "demo", unix))]
+mod serve;
 mod silence;
 mod stdin;
 mod tap;

@@ -23,10 +23,10 @@ use tokio::{
 };
 
 /// How long anything may take before the test fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The binary, with none of what the environment of the test may say.
-fn plantbridge(arguments: &[&str]) -> Command {
+pub(crate) fn plantbridge(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plantbridge"));
     for name in ["BROKER", "READ_ONLY", "MQTT_USERNAME", "MQTT_PASSWORD"] {
         command.env_remove(format!("PLANTBRIDGE_{name}")).env_remove(format!("SOURCE_RPC_{name}"));
@@ -36,19 +36,19 @@ fn plantbridge(arguments: &[&str]) -> Command {
 }
 
 /// How it ended, and what it said.
-struct Ended {
-    code: i32,
-    out: String,
-    err: String,
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Ended {
-    fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Json {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.out, self.err))
     }
 
     /// A refusal: nothing on standard output, exit code 1.
-    fn refusal(&self) -> Json {
+    pub(crate) fn refusal(&self) -> Json {
         assert_eq!((self.code, self.out.as_str()), (1, ""), "{}", self.err);
         let told: Json = serde_json::from_str(&self.err).unwrap_or_else(|error| panic!("{error}: {}", self.err));
         told["error"].clone()
@@ -62,8 +62,16 @@ impl From<Output> for Ended {
     }
 }
 
-async fn ended(command: &mut Command) -> Ended {
+pub(crate) async fn ended(command: &mut Command) -> Ended {
     timeout(PATIENCE, command.output()).await.expect("it ends").unwrap().into()
+}
+
+/// The same, with nobody who reads its standard output.
+pub(crate) async fn unread(command: &mut Command) -> Ended {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let process = command.stdout(Stdio::from(writer)).stderr(Stdio::piped()).spawn().unwrap();
+    timeout(PATIENCE, process.wait_with_output()).await.expect("it ends").unwrap().into()
 }
 
 /// The bakery, and the commands somebody types at it.
@@ -116,7 +124,7 @@ struct Watch {
     notes: Lines<BufReader<ChildStderr>>,
 }
 
-async fn line<R: tokio::io::AsyncRead + Unpin>(lines: &mut Lines<BufReader<R>>) -> Option<String> {
+pub(crate) async fn line<R: tokio::io::AsyncRead + Unpin>(lines: &mut Lines<BufReader<R>>) -> Option<String> {
     timeout(PATIENCE, lines.next_line()).await.expect("a line, or the end").unwrap()
 }
 
@@ -324,7 +332,14 @@ async fn a_later_answer_is_waited_for() {
     assert_eq!((told.code, &told.json()["recipe"]), (0, &json!("rye")), "{}", told.err);
     assert!(told.err.contains("progress: 0\n") && told.err.contains("progress: 100\n"), "{}", told.err);
     let told = shop.run(&["call", "bakery", "oven.bake", "rye", "--no-wait", "--json"]).await.json();
-    assert_eq!((&told["ticket"]["state"], &told["ticket"]["id"]), (&json!("pending"), &told["result"]["id"]));
+    let ticket = &told["ticket"];
+    assert_eq!((&ticket["state"], &ticket["id"]), (&json!("pending"), &told["result"]["id"]));
+    // Nobody can collect it, in words and for programs.
+    let note = ticket["note"].as_str().unwrap();
+    assert!(ticket["collectable"] == false && note.contains("nobody can collect"), "{ticket}");
+    let shop = Shop::open().await;
+    let told = shop.run(&["call", "bakery", "oven.bake", "rye", "--no-wait"]).await;
+    assert!(told.err.contains("nobody can collect"), "{}", told.err);
 }
 
 /// tools.md 10: one line an event; interrupted, it leaves no subscription and says what it heard.
@@ -375,9 +390,7 @@ async fn a_closed_pipe_ends_quietly() {
     for arguments in
         [&["peers"][..], &["describe", "bakery"], &["call", "bakery", "oven.read"], &["man"], &["completions", "bash"]]
     {
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let told = ended(shop.command(arguments).stdout(Stdio::from(writer))).await;
+        let told = unread(&mut shop.command(arguments)).await;
         assert_eq!(told.code, 0, "{arguments:?}: {}", told.err);
         assert!(!told.err.contains("panic") && !told.err.contains("ipe"), "{}", told.err);
     }
