@@ -1,7 +1,7 @@
 //! The hub link: one task that keeps one WebSocket to a Socket.IO hub, and joins the network anew on each.
 //!
-//! **Joining** is straight code ([`joining`]): socket, TLS, WebSocket, the hub's opening, our credentials. Only then is
-//! there a connection ([`connection`]): we announce ourselves, the link is up, and the hub's list of who is there rebuilds
+//! **Joining** is straight code (`joining`): socket, TLS, WebSocket, the hub's opening, our credentials. Only then is
+//! there a connection (`connection`): we announce ourselves, the link is up, and the hub's list of who is there rebuilds
 //! the roster. [`LinkEvent::Settled`] is that list, or the end of our patience with a hub that gives none.
 //!
 //! **What left.** A frame is encoded and measured first; then its claim is taken and it goes into the socket's buffer.

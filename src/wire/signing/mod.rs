@@ -1,5 +1,5 @@
-//! Signatures of frames on MQTT, pure (wire.md 8): the bytes that are signed ([`covered`]), keys ([`key`]), what was seen
-//! before ([`nonces`]), the two sides ([`Signer`], [`Verifier`]) and the file that keys come in ([`keyfile`]).
+//! Signatures of frames on MQTT, pure (wire.md 8): the bytes that are signed (`covered`), keys (`key`), what was seen
+//! before (`nonces`), the two sides ([`Signer`], [`Verifier`]) and the file that keys come in ([`keyfile`]).
 //!
 //! Nothing here reads a clock or draws randomness: the time and the nonce are arguments. No key is ever printed, and keys
 //! are wiped when they are dropped.
