@@ -1,13 +1,19 @@
 //! What a person does next, where a verb was refused: the codes are those of the tools, the next step is a command line.
 
 use crate::{
+    link::DownKind,
     mcp::{ErrorCode, ToolError},
+    node::LinkState,
     plant::PlantError,
 };
 
 /// The refusal with a next step that can be typed.
 pub(super) fn for_people(error: PlantError) -> ToolError {
     let peer = peer_of(&error);
+    if let PlantError::NetworkUnavailable { links } = &error {
+        let fix = unavailable(links);
+        return ToolError::from(error).fix(fix);
+    }
     let error = ToolError::from(error);
     let Some(fix) = fix(error.code()) else { return error };
     error.fix(fix.replace("PEER", &peer.unwrap_or_else(|| "PEER".into())))
@@ -30,9 +36,6 @@ fn fix(code: ErrorCode) -> Option<&'static str> {
         }
         ErrorCode::PeerRefused => "change what the peer names, if anything",
         ErrorCode::DeadlineExceeded => "try again, with a longer --timeout",
-        ErrorCode::NetworkUnavailable => {
-            "see that the broker or the hub runs and lets you in: --broker with PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, --hub with PLANTBRIDGE_TOKEN; --wait MS waits longer for it"
-        }
         ErrorCode::LimitReached => "end one of what is running, then try again",
         ErrorCode::NotAComponent | ErrorCode::NoSnapshot | ErrorCode::NoSetter | ErrorCode::AmbiguousSetter => {
             "plantbridge describe PEER shows what there is and what sets it"
@@ -40,6 +43,21 @@ fn fix(code: ErrorCode) -> Option<&'static str> {
         _ => return None,
     };
     Some(fix)
+}
+
+/// The next step where no link is up, by what keeps them down.
+fn unavailable(links: &[(String, LinkState)]) -> &'static str {
+    let any = |kinds: &[DownKind]| {
+        let is = |link: &LinkState| link.down.as_ref().is_some_and(|down| kinds.contains(&down.kind));
+        links.iter().any(|(_, link)| is(link))
+    };
+    if any(&[DownKind::Displaced, DownKind::NameTaken]) {
+        "another peer may hold this name; choose another --name"
+    } else if any(&[DownKind::Tls]) {
+        "trust what is shown, if it is the right one: --ca FILE names the authority that made it, --server-name NAME what it is for, --pin SHA256 this very certificate; --client-cert and --client-key are ours"
+    } else {
+        "see that the broker or the hub runs and lets you in: --broker with PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, --hub with PLANTBRIDGE_TOKEN; --wait MS waits longer for it"
+    }
 }
 
 /// Whom the refusal is about.

@@ -40,7 +40,8 @@ pub(super) struct NetworkArgs {
     /// A file with what we present to the hub: {"token": "…"}. Others must not be able to read it.
     #[arg(long, value_name = "FILE")]
     auth: Option<PathBuf>,
-    /// Our name on the network; made up if not given. A name belongs to one process per broker and hub.
+    /// Our name on the network; made up if not given. A name belongs to one process: never give that of a device. One that is
+    /// in use on the broker is refused; on a hub it is taken from whoever has it.
     #[arg(long, value_name = "PEER")]
     name: Option<String>,
     /// The topic prefix all peers of a broker share.
@@ -122,6 +123,7 @@ impl Network {
         }
         let made_up = || names::name(behaviour.role, Uuid::new_v4().as_u128());
         let keys = args.security.key_file()?;
+        let chosen = args.name.is_some() || keys.as_ref().is_some_and(|file| file.name.is_some());
         let name = security::name_of(args.name.as_deref(), keys.as_ref(), made_up)?;
         let named = if args.by_environment { ["PLANTBRIDGE_BROKER", "PLANTBRIDGE_HUB"] } else { ["--broker", "--hub"] };
         let prefix = Prefix::new(&args.prefix).map_err(|error| StartError(format!("--prefix: {error}")))?;
@@ -132,6 +134,7 @@ impl Network {
         args.security.secure(&files, broker.as_mut(), hub.as_mut())?;
         if let Some(link) = &mut broker {
             link.credentials = behaviour.secrets.mqtt;
+            link.looks = chosen;
         }
         match (&mut broker, keys) {
             (Some(link), keys) => link.signing = keys.map(Signing::from),
@@ -161,6 +164,12 @@ impl Network {
     /// Where it is, as messages say it.
     pub(super) fn places(&self) -> &str {
         &self.places
+    }
+
+    /// How long a broker may take to let us in at most, beside what the network itself takes: a name that somebody chose may
+    /// still be in use.
+    pub(super) fn patience(&self) -> Duration {
+        if self.broker.as_ref().is_some_and(|link| link.looks) { mqtt::LEFTOVER } else { Duration::ZERO }
     }
 
     /// Whether what we present to the hub could be read on its way.

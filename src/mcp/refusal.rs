@@ -212,12 +212,21 @@ pub(crate) const fn ticket_state(state: &TicketState) -> &'static str {
 fn unavailable(links: &[(String, LinkState)], message: String) -> ToolError {
     let refused =
         links.iter().find(|(_, link)| link.down.as_ref().is_some_and(|down| down.kind == DownKind::Unauthorized));
+    let is = |kinds: &[DownKind]| {
+        links.iter().any(|(_, link)| link.down.as_ref().is_some_and(|down| kinds.contains(&down.kind)))
+    };
     let fix = match refused {
+        None if is(&[DownKind::Displaced, DownKind::NameTaken]) => {
+            "another peer may hold this name: a person must start the bridge with another --name"
+        }
         Some((name, _)) if name == "hub" => {
             "the hub refuses this bridge: a person must set PLANTBRIDGE_TOKEN, or name a file with --auth"
         }
         Some(_) => {
             "the broker refuses this bridge: a person must set PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD"
+        }
+        None if is(&[DownKind::Tls]) => {
+            "certificates do not fit: a person must name the authority with --ca, the name with --server-name, or the certificate with --pin"
         }
         None => "the bridge keeps trying; call again, or ask a person whether the broker or the hub runs",
     };
@@ -270,6 +279,7 @@ fn word(kind: DownKind) -> &'static str {
         DownKind::Unauthorized => "unauthorized",
         DownKind::Tls => "tls",
         DownKind::Displaced => "displaced",
+        DownKind::NameTaken => "name_taken",
         DownKind::Lost => "lost",
         DownKind::Protocol => "protocol",
     }

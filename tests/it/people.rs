@@ -316,6 +316,70 @@ async fn control_is_taken_and_used_under_one_name() {
     assert_eq!((&refused["code"], &refused["outcome"]), (&json!("not_in_control"), &json!("not_run")));
 }
 
+/// A broker ends the older of two connections of one name (W-033), so whoever looks around under the name of a device would
+/// throw it off: nothing that joins under a name in use does, whatever it is for.
+#[tokio::test]
+async fn a_name_in_use_is_refused_and_its_holder_stays() {
+    let shop = Shop::open().await;
+    let url = mqtt::BrokerUrl::parse(shop.demo.url()).unwrap();
+    let topics = |name: &str| Topics::new(&Prefix::default(), PeerName::mqtt(name).unwrap()).unwrap();
+    let mut heard = mqtt::Tap::new(mqtt::Config::new(url, topics("ear"))).watch();
+    let file = contract(|_| {});
+    let file = file.to_str().unwrap();
+    let verbs: [&[&str]; 6] = [
+        &["peers"],
+        &["describe", "packaging"],
+        &["call", "packaging", "oven.read"],
+        &["watch", "packaging", "oven.doorChanged"],
+        &["check", "--peer", "packaging", "--against", file],
+        &["diff", "bakery", "packaging"],
+    ];
+    let (wait, name) = (["--wait", "0", "--json"], ["--name", "bakery"]);
+    let refused = verbs.map(|verb| [verb, &wait, &name].concat());
+    let refused = futures_util::future::join_all(refused.iter().map(|verb| shop.run(verb))).await;
+    for (refused, verb) in refused.iter().zip(verbs) {
+        let told = refused.refusal();
+        assert_eq!((&told["code"], &told["links"][0]["kind"]), (&json!("network_unavailable"), &json!("name_taken")));
+        let message = told["message"].as_str().unwrap();
+        assert!(
+            message.contains("a peer named bakery is on the network; a second one would throw it"),
+            "{verb:?}: {told}"
+        );
+        assert_eq!(told["fix"], "another peer may hold this name; choose another --name");
+    }
+    // What serves others goes on answering, and says why it is not there.
+    let mut bridge = shop.command(&["mcp", "--name", "bakery"]);
+    let mut bridge = bridge.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(bridge.stderr.take().unwrap()).lines();
+    while !line(&mut log).await.expect("it says so").contains("a peer named bakery is on the network") {}
+    drop(bridge.stdin.take());
+    assert_eq!(timeout(PATIENCE, bridge.wait()).await.expect("it ends").unwrap().code(), Some(0));
+    assert_eq!(shop.run(&["peers", "--name", "last"]).await.code, 0);
+    let (holder, last) = (topics("bakery"), topics("last"));
+    loop {
+        let next = timeout(PATIENCE, heard.next()).await.expect("the last one comes");
+        if let mqtt::Tapped::Publish { publish, retained: false, .. } = next {
+            assert_ne!(publish.topic, holder.presence(), "the holder of the name was thrown off: {publish:?}");
+            if publish.topic == last.presence() {
+                break;
+            }
+        }
+    }
+}
+
+/// W-032: what a process that died left under its name is gone in a moment, and is waited for.
+#[tokio::test]
+async fn a_name_whose_holder_died_is_free_again() {
+    let shop = Shop::open().await;
+    for _ in 0..3 {
+        let mut watch = shop.watch(&["--name", "hand"]).await;
+        watch.signal(Signal::KILL);
+        let told = shop.run(&["call", "bakery", "oven.read", "--name", "hand"]).await;
+        assert_eq!(told.code, 0, "{}", told.err);
+        let _ = watch.process.wait().await;
+    }
+}
+
 /// S-110: the later answer is waited for, with what the peer reports on the way; or the ticket is given.
 #[tokio::test]
 async fn a_later_answer_is_waited_for() {
