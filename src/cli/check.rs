@@ -34,8 +34,8 @@ pub(super) async fn run(errand: &Errand, args: CheckArgs) -> Result<(), Failure>
     let source = ContractSource::Inline(contract_file::document(&args.against)?);
     let checking = errand.plant.check_peer(&args.peer, source, errand.wait);
     let checked = errand.look(async { checking.await.map_err(|error| named(error, &file)) }).await?;
-    if let Some(why) = checked.silent {
-        return Err(PlantError::Undescribed { peer: checked.peer, why }.into());
+    if let Some(unsaid) = checked.silent {
+        return Err(unsaid.of(&checked.peer).into());
     }
     if errand.out.json {
         errand.out.say(&text::pretty(&answer(&checked, &file)))?;

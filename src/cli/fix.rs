@@ -14,7 +14,13 @@ pub(super) fn for_people(error: PlantError) -> ToolError {
         let fix = unavailable(links);
         return ToolError::from(error).fix(fix);
     }
+    let unanswered = matches!(&error, PlantError::Undescribed { unsaid, .. } if unsaid.unanswered);
     let error = ToolError::from(error);
+    if unanswered {
+        return error.fix(
+            "a longer --timeout waits longer; where frames are signed, give --sign a key file that the peer's lists",
+        );
+    }
     let Some(fix) = fix(error.code()) else { return error };
     error.fix(fix.replace("PEER", &peer.unwrap_or_else(|| "PEER".into())))
 }
@@ -84,7 +90,7 @@ mod tests {
         contract::Effect,
         mcp::tools,
         node::{CallError, Doubt, NotSent},
-        plant::Target,
+        plant::{Target, Unsaid},
         wire::{PeerName, RemoteError},
     };
 
@@ -108,7 +114,8 @@ mod tests {
             PlantError::BadArgument { argument: "/event".into(), expected: "x".into(), problem: "y".into() },
             PlantError::NetworkUnavailable { links: Vec::new() },
             PlantError::UnknownPeer { peer: "x".into(), alternatives: alternatives.clone() },
-            PlantError::Undescribed { peer: peer.clone(), why: "no".into() },
+            PlantError::Undescribed { peer: peer.clone(), unsaid: Unsaid { why: "no".into(), unanswered: false } },
+            PlantError::Undescribed { peer: peer.clone(), unsaid: Unsaid { why: "no".into(), unanswered: true } },
             PlantError::UnknownNamespace {
                 peer: peer.clone(),
                 namespace: "x".into(),

@@ -34,6 +34,9 @@ impl From<PlantError> for ToolError {
                 .outcome(Outcome::NotRun),
             PlantError::NetworkUnavailable { links } => unavailable(&links, message),
             PlantError::UnknownPeer { alternatives, .. } => unknown_peer(alternatives, message),
+            PlantError::Undescribed { unsaid, .. } if unsaid.unanswered => Self::new(ErrorCode::DeadlineExceeded, message)
+                .cause("it did not answer; it may take only signed frames, or send some that are not believed here")
+                .fix("call again with more time; where the network is signed, the bridge needs --sign with a key that the peer lists"),
             PlantError::Undescribed { peer, .. } => Self::new(ErrorCode::PeerUndescribed, message)
                 .fix(format!("call_method works without a description; ask whoever runs {peer} what it serves"))
                 .outcome(Outcome::NotRun),

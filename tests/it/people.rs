@@ -380,6 +380,29 @@ async fn a_name_whose_holder_died_is_free_again() {
     }
 }
 
+/// Where one side signs and the other does not, nobody answers: that is no peer without a description, and why a frame was dropped
+/// is said.
+#[tokio::test]
+async fn a_peer_that_is_not_believed_has_not_answered() {
+    let shop = Shop::open().await;
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let keys = json!({"secret": "a secret of some length", "peers": {"bakery": "another secret of some length"}});
+    std::io::Write::write_all(&mut file, keys.to_string().as_bytes()).unwrap();
+    let contract = contract(|_| {});
+    let (file, contract) = (file.path().to_str().unwrap(), contract.to_str().unwrap());
+    for verb in [
+        &["describe", "bakery"][..],
+        &["check", "--peer", "bakery", "--against", contract],
+        &["diff", "bakery", contract],
+    ] {
+        let told = shop.run(&[verb, &["--sign", file, "--timeout", "500"]].concat()).await;
+        assert_eq!((told.code, told.out.as_str()), (1, ""), "{verb:?}: {}", told.err);
+        assert!(told.err.contains("a frame was not believed"), "{verb:?}: {}", told.err);
+        assert!(told.err.contains("\n  code: deadline_exceeded\n"), "{verb:?}: {}", told.err);
+        assert!(told.err.contains("it may take only signed frames") && told.err.contains("--sign"), "{}", told.err);
+    }
+}
+
 /// S-110: the later answer is waited for, with what the peer reports on the way; or the ticket is given.
 #[tokio::test]
 async fn a_later_answer_is_waited_for() {
