@@ -449,6 +449,9 @@ async fn watch_ends_when_it_has_heard_enough_or_long_enough() {
     let (code, lines, notes) = shop.watch(&["--seconds", "1"]).await.end().await;
     assert_eq!((code, lines.len(), notes), (0, 0, vec!["ended (time): 0 heard, gapless".to_owned()]));
     assert_eq!(shop.subscribers().await, 0);
+    let told = shop.run(&["watch", "bakery", "oven.dorChanged", "--seconds", "1"]).await;
+    assert_eq!((told.code, told.out.as_str()), (1, ""), "nothing was heard of what is not declared: {}", told.err);
+    assert!(told.err.contains("bakery.oven declares no event dorChanged; it has doorChanged"), "{}", told.err);
     let refused = shop.run(&["watch", "packaging", "nope.x", "--json"]).await.refusal();
     assert_eq!(refused["code"], "unknown_namespace");
     let refused = shop.run(&["watch", "bakery", "oven.$snapshot", "--json"]).await.refusal();
