@@ -41,6 +41,8 @@ pub(super) struct Errand {
     pub(super) plant: Plant,
     /// Our peer, for leaving early.
     pub(super) node: Node,
+    /// Whether somebody chose our name, so that it can be used again.
+    pub(super) named: bool,
     /// What is written for whom.
     pub(super) out: Out,
     /// How long a peer is still awaited.
@@ -67,12 +69,12 @@ pub(super) async fn run(
     let read_only = read_only || environment.read_only;
     let behaviour = Behaviour { role: "cli", read_only, secrets: environment.secrets, contracts: None };
     let network = Network::new(args.network, behaviour)?;
-    let least = JOIN + network.patience();
+    let (least, named) = (JOIN + network.patience(), network.is_named());
     let (plant, node, running) = network.join();
     let (stop, out) = (CancellationToken::new(), Out::new(args.json));
     let mut done = pin!(async {
         let wait = joined(&plant, &node, Duration::from_millis(args.wait.into()), least, &stop).await?;
-        let errand = Errand { plant, node: node.clone(), out, wait, stop: stop.clone() };
+        let errand = Errand { plant, node: node.clone(), named, out, wait, stop: stop.clone() };
         work(&errand).await
     });
     let outcome = tokio::select! {

@@ -9,7 +9,7 @@ use crate::{
 
 /// The refusal with a next step that can be typed.
 pub(super) fn for_people(error: PlantError) -> ToolError {
-    let peer = peer_of(&error);
+    let (peer, namespace) = (peer_of(&error), namespace_of(&error));
     if let PlantError::NetworkUnavailable { links } = &error {
         let fix = unavailable(links);
         return ToolError::from(error).fix(fix);
@@ -22,6 +22,7 @@ pub(super) fn for_people(error: PlantError) -> ToolError {
         );
     }
     let Some(fix) = fix(error.code()) else { return error };
+    let fix = fix.replace("NAMESPACE", &namespace.unwrap_or_else(|| "NAMESPACE".into()));
     error.fix(fix.replace("PEER", &peer.unwrap_or_else(|| "PEER".into())))
 }
 
@@ -81,6 +82,14 @@ fn peer_of(error: &PlantError) -> Option<String> {
         _ => return None,
     };
     Some(peer.to_string())
+}
+
+/// Which of its namespaces.
+fn namespace_of(error: &PlantError) -> Option<String> {
+    match error {
+        PlantError::Call { target, .. } | PlantError::NotInControl { target, .. } => Some(target.namespace.clone()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -158,7 +167,13 @@ mod tests {
             let told = for_people(refusal).to_json();
             let fix = told["fix"].as_str().unwrap();
             let named = tools.iter().find(|tool| fix.contains(**tool));
-            assert!(named.is_none() && !fix.contains("wait_seconds") && !fix.contains("PEER "), "{told:?}");
+            assert!(
+                named.is_none()
+                    && !fix.contains("wait_seconds")
+                    && !fix.contains("PEER ")
+                    && !fix.contains("NAMESPACE"),
+                "{told:?}"
+            );
         }
     }
 

@@ -99,6 +99,7 @@ pub(super) struct Network {
     prefix: Prefix,
     /// Whether any certificate is taken.
     insecure: bool,
+    named: bool,
     contracts: Option<PathBuf>,
 }
 
@@ -158,12 +159,27 @@ impl Network {
             link_names: names.into_iter().flatten().map(str::to_owned).collect(),
         };
         let places = at.into_iter().flatten().collect::<Vec<_>>().join(" and ");
-        Ok(Self { name, broker, hub, settings, places, prefix, insecure, contracts: behaviour.contracts })
+        Ok(Self {
+            name,
+            broker,
+            hub,
+            settings,
+            places,
+            prefix,
+            insecure,
+            named: chosen,
+            contracts: behaviour.contracts,
+        })
     }
 
     /// Where it is, as messages say it.
     pub(super) fn places(&self) -> &str {
         &self.places
+    }
+
+    /// Whether somebody chose our name: then it can be that of another process later.
+    pub(super) fn is_named(&self) -> bool {
+        self.named
     }
 
     /// How long a broker may take to let us in at most, beside what the network itself takes: a name that somebody chose may

@@ -308,12 +308,16 @@ async fn diff_compares_peers_and_files() {
 #[tokio::test]
 async fn control_is_taken_and_used_under_one_name() {
     let shop = Shop::open().await;
+    let nobody = shop.run(&["call", "bakery", "oven.$acquire", "60000"]).await;
+    assert_eq!((nobody.code, nobody.out.as_str(), nobody.err.lines().count()), (2, "", 1), "{}", nobody.err);
+    assert!(nobody.err.contains("--name"), "{}", nobody.err);
     let taken = shop.run(&["call", "bakery", "oven.$acquire", "60000", "--name", "hand"]).await.json();
     assert_eq!(taken["holder"], "hand");
     let used = shop.run(&["call", "bakery", "oven.calibrate", "-1", "--name", "hand"]).await;
     assert_eq!((used.code, used.out.as_str()), (0, "-1\n"), "{}", used.err);
     let refused = shop.run(&["call", "bakery", "oven.calibrate", "2", "--json"]).await.refusal();
     assert_eq!((&refused["code"], &refused["outcome"]), (&json!("not_in_control"), &json!("not_run")));
+    assert!(refused["fix"].as_str().unwrap().contains("call bakery 'oven.$acquire' 60000 --name ME"), "{refused}");
 }
 
 /// A broker ends the older of two connections of one name (W-033), so whoever looks around under the name of a device would
@@ -514,6 +518,8 @@ async fn wrong_usage_is_one_line_and_its_exit_code_depends_on_whom_it_is_for() {
         let told = ended(&mut plantbridge(arguments)).await;
         assert_eq!((told.code, told.out.as_str(), told.err.lines().count()), (code, "", 1), "{}", told.err);
     }
+    let told = ended(&mut plantbridge(&["mcp"])).await;
+    assert!(told.err.contains("PLANTBRIDGE_BROKER") && told.err.contains("PLANTBRIDGE_HUB"), "{}", told.err);
 }
 
 #[tokio::test]
@@ -526,6 +532,9 @@ async fn completions_and_the_manual_come_from_the_command_line() {
     assert!(told.code == 0 && told.out.contains(".TH plantbridge 1") && told.out.contains("plantbridge\\-watch(1)"));
     let told = ended(&mut plantbridge(&["man", "call"])).await;
     assert!(told.code == 0 && told.out.contains("\\-\\-idempotency\\-key"), "{}", told.out);
+    for section in [".SH ENVIRONMENT\n", "PLANTBRIDGE_MQTT_PASSWORD", "PLANTBRIDGE_HUB", ".SH EXIT STATUS\n"] {
+        assert!(told.out.contains(section), "{section}");
+    }
     assert_eq!(ended(&mut plantbridge(&["man", "nope"])).await.code, 2);
 }
 
