@@ -24,7 +24,7 @@ use super::{
 
 /// Puts a live plant network in front of an MCP client.
 #[derive(Debug, Parser)]
-#[command(name = "plantbridge", disable_version_flag = true, disable_help_subcommand = true)]
+#[command(name = "plantbridge", disable_version_flag = true)]
 pub struct Cli {
     /// Prints the version.
     #[arg(short = 'v', short_alias = 'V', long = "version", action = ArgAction::SetTrue, global = false)]
@@ -38,7 +38,8 @@ pub struct Cli {
 pub(super) enum Command {
     /// Joins a plant network and serves it to an MCP client on standard input and output.
     Mcp(Box<McpArgs>),
-    /// Lists who is on the network.
+    /// Lists who is on the network: the name, the links it is reached over, and the shape of what it serves, a hash that changes
+    /// when that does. In a pipe one tab stands between them, and no heads.
     Peers(Box<PeersArgs>),
     /// Shows what a peer serves.
     Describe(Box<DescribeArgs>),
@@ -165,9 +166,11 @@ fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
     }
     let text = error.render().to_string();
     let ends = |line: &str| line.starts_with("Usage:") || line.starts_with("For more information");
-    let lines = text.lines().map(str::trim).take_while(|line| !ends(line));
-    let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    said.join(" ").trim_start_matches("error: ").to_owned()
+    let lines = || text.lines().map(str::trim);
+    let usage = lines().find_map(|line| line.strip_prefix("Usage:"));
+    let usage = usage.map(|usage| format!("; usage: {}", usage.trim()));
+    let said: Vec<&str> = lines().take_while(|line| !ends(line)).filter(|line| !line.is_empty()).collect();
+    (said.join(" ") + &usage.unwrap_or_default()).trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]
@@ -257,6 +260,10 @@ mod tests {
             );
             assert_eq!(code, USAGE, "{text}");
         }
+        for arguments in [&["peers", "extra"][..], &["check", "bakery", "x"], &["version"], &["call", "x"]] {
+            let text = wrong(arguments);
+            assert!(text.contains("; usage: plantbridge ") && !text.contains('\n'), "{text}");
+        }
         assert_eq!(refused(&["mcp", "--bogus"]).1, 1, "what serves others ends as it always did");
     }
 
@@ -276,6 +283,11 @@ mod tests {
     fn the_bare_command_prints_usage_and_the_version_is_short() {
         let Parsed::Say(help) = parse(&["plantbridge".into()]) else { panic!("no usage") };
         assert!(help.contains("mcp") && help.contains("Usage"));
+        for (of, holds) in [(None, "watch"), (Some("call"), "--idempotency-key")] {
+            let typed = ["plantbridge", "help"].into_iter().chain(of).map(OsString::from);
+            let Parsed::Say(help) = parse(&typed.collect::<Vec<_>>()) else { panic!("no help") };
+            assert!(help.contains(holds), "{help}");
+        }
         for flag in ["--version", "-v", "-V"] {
             let Parsed::Say(text) = parse(&["plantbridge".into(), flag.into()]) else { panic!("no version") };
             assert!(text.starts_with("plantbridge "));

@@ -53,6 +53,10 @@ struct List(Vec<Value>);
 
 /// How long a call that was given up may take to say what is known of it.
 const SETTLE: Duration = Duration::from_millis(500);
+const ACQUIRE: &str = "$acquire";
+/// Taken under a name nobody has again, control would be in nobody's hands until it lapses.
+const NOBODY: &str = "control belongs to a name, and ours is made up and gone when this command ends: nobody could use it, and nobody else \
+                      could have it; give --name ME, here and with the calls that need control";
 /// The longest idempotency key, in bytes.
 const LONGEST_KEY: usize = 256;
 
@@ -76,6 +80,9 @@ fn key(typed: &str) -> Result<String, String> {
 
 /// Calls, and says what came of it: the result on standard output, everything about it on standard error.
 pub(super) async fn run(errand: &Errand, args: CallArgs) -> Result<(), Failure> {
+    if args.method.name == ACQUIRE && !errand.named {
+        return Err(Failure::Usage(NOBODY.into()));
+    }
     let arguments = args.args.map_or(Arguments::Words(args.words), |List(values)| Arguments::Positional(values));
     let request = CallRequest {
         peer: args.peer,

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     contract::compat::CompatibilityVerdict,
     mcp::{text, tools},
-    plant::{Checked, ContractSource, PlantError},
+    plant::{Checked, ContractSource},
 };
 
 #[derive(Clone, Debug, Args)]
@@ -35,8 +35,8 @@ pub(super) async fn run(errand: &Errand, args: CheckArgs) -> Result<(), Failure>
     let checking = errand.plant.check_peer(&args.peer, source, errand.wait);
     let checked =
         errand.look(async { checking.await.map_err(|error| contract_file::named(error, &args.against)) }).await?;
-    if let Some(why) = checked.silent {
-        return Err(PlantError::Undescribed { peer: checked.peer, why }.into());
+    if let Some(unsaid) = checked.silent {
+        return Err(unsaid.of(&checked.peer).into());
     }
     if errand.out.json {
         errand.out.say(&text::pretty(&answer(&checked, &file)))?;

@@ -20,8 +20,8 @@ use super::{
     stop,
 };
 use crate::{
-    link::{DownKind, DownReason},
-    node::{self, Node},
+    link::{DownKind, DownReason, LinkId},
+    node::{self, LinkState, Node},
     plant::{Plant, PlantError, Principal},
 };
 
@@ -45,6 +45,8 @@ pub(super) struct Errand {
     pub(super) plant: Plant,
     /// Our peer, for leaving early.
     pub(super) node: Node,
+    /// Whether somebody chose our name, so that it can be used again.
+    pub(super) named: bool,
     /// What is written for whom.
     pub(super) out: Out,
     /// How long a peer is still awaited.
@@ -74,11 +76,12 @@ pub(super) async fn run(
     let read_only = read_only || environment.read_only;
     let behaviour = Behaviour { role: "cli", read_only, secrets: environment.secrets, contracts: None };
     let network = Network::new(args.network, behaviour)?;
+    let (least, named) = (JOIN + network.patience(), network.is_named());
     let (plant, node, running) = network.join();
     let (stop, out) = (CancellationToken::new(), Out::new(args.json));
     let mut done = pin!(async {
-        let wait = joined(&plant, &node, Duration::from_millis(args.wait.into()), &stop).await?;
-        let errand = Errand { plant, node: node.clone(), out, wait, stop: stop.clone() };
+        let wait = joined(&plant, &node, Duration::from_millis(args.wait.into()), least, &stop).await?;
+        let errand = Errand { plant, node: node.clone(), named, out, wait, stop: stop.clone() };
         work(&errand).await
     });
     let outcome = tokio::select! {
@@ -94,26 +97,35 @@ pub(super) async fn run(
 }
 
 /// Waits for the link; gives what is left of the wait. What waiting does not help is told at once.
-async fn joined(plant: &Plant, node: &Node, wait: Duration, stop: &CancellationToken) -> Result<Duration, Failure> {
+async fn joined(
+    plant: &Plant,
+    node: &Node,
+    wait: Duration,
+    least: Duration,
+    stop: &CancellationToken,
+) -> Result<Duration, Failure> {
     let began = Instant::now();
     let decided = |network: &node::Network| network.is_up() || is_hopeless(network);
     let network = tokio::select! {
-        network = node.network_when(wait.max(JOIN), decided) => network,
+        network = node.network_when(wait.max(least), decided) => network,
         () = stop.cancelled() => return Err(Failure::interrupted()),
     };
     if network.is_up() {
         return Ok(wait.saturating_sub(began.elapsed()));
     }
-    let links = network.links.iter().map(|(id, link)| (plant.link_name(*id), link.clone())).collect();
+    let links = outer(&network).map(|(id, link)| (plant.link_name(*id), link.clone())).collect();
     Err(PlantError::NetworkUnavailable { links }.into())
 }
 
 /// Whether everybody answered, and would not have us.
 fn is_hopeless(network: &node::Network) -> bool {
-    let refuses = |down: &DownReason| matches!(down.kind, DownKind::Unauthorized | DownKind::Tls);
-    // The link inside this process, to fakes, refuses nobody.
-    let mut outer = network.links.iter().filter(|(id, _)| !id.is_inside()).peekable();
-    outer.peek().is_some() && outer.all(|(_, link)| link.down.as_ref().is_some_and(refuses))
+    let refuses = |down: &DownReason| matches!(down.kind, DownKind::Unauthorized | DownKind::Tls | DownKind::NameTaken);
+    outer(network).next().is_some() && outer(network).all(|(_, link)| link.down.as_ref().is_some_and(refuses))
+}
+
+/// The links that lead out of this process; the one to fakes refuses nobody.
+fn outer(network: &node::Network) -> impl Iterator<Item = &(LinkId, LinkState)> {
+    network.links.iter().filter(|(id, _)| !id.is_inside())
 }
 
 impl Errand {

@@ -1,15 +1,28 @@
 //! What a person does next, where a verb was refused: the codes are those of the tools, the next step is a command line.
 
 use crate::{
+    link::DownKind,
     mcp::{ErrorCode, ToolError},
+    node::LinkState,
     plant::PlantError,
 };
 
 /// The refusal with a next step that can be typed.
 pub(super) fn for_people(error: PlantError) -> ToolError {
-    let peer = peer_of(&error);
+    let (peer, namespace) = (peer_of(&error), namespace_of(&error));
+    if let PlantError::NetworkUnavailable { links } = &error {
+        let fix = unavailable(links);
+        return ToolError::from(error).fix(fix);
+    }
+    let unanswered = matches!(&error, PlantError::Undescribed { unsaid, .. } if unsaid.unanswered);
     let error = ToolError::from(error);
+    if unanswered {
+        return error.fix(
+            "a longer --timeout waits longer; where frames are signed, give --sign a key file that the peer's lists",
+        );
+    }
     let Some(fix) = fix(error.code()) else { return error };
+    let fix = fix.replace("NAMESPACE", &namespace.unwrap_or_else(|| "NAMESPACE".into()));
     error.fix(fix.replace("PEER", &peer.unwrap_or_else(|| "PEER".into())))
 }
 
@@ -30,9 +43,6 @@ fn fix(code: ErrorCode) -> Option<&'static str> {
         }
         ErrorCode::PeerRefused => "change what the peer names, if anything",
         ErrorCode::DeadlineExceeded => "try again, with a longer --timeout",
-        ErrorCode::NetworkUnavailable => {
-            "see that the broker or the hub runs and lets you in: --broker with PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, --hub with PLANTBRIDGE_TOKEN; --wait MS waits longer for it"
-        }
         ErrorCode::FakeFailed => {
             "see that there is a broker (--broker) and that it takes one more client, then try again"
         }
@@ -44,6 +54,21 @@ fn fix(code: ErrorCode) -> Option<&'static str> {
         _ => return None,
     };
     Some(fix)
+}
+
+/// The next step where no link is up, by what keeps them down.
+fn unavailable(links: &[(String, LinkState)]) -> &'static str {
+    let any = |kinds: &[DownKind]| {
+        let is = |link: &LinkState| link.down.as_ref().is_some_and(|down| kinds.contains(&down.kind));
+        links.iter().any(|(_, link)| is(link))
+    };
+    if any(&[DownKind::Displaced, DownKind::NameTaken]) {
+        "another peer may hold this name; choose another --name"
+    } else if any(&[DownKind::Tls]) {
+        "trust what is shown, if it is the right one: --ca FILE names the authority that made it, --server-name NAME what it is for, --pin SHA256 this very certificate; --client-cert and --client-key are ours"
+    } else {
+        "see that the broker or the hub runs and lets you in: --broker with PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, --hub with PLANTBRIDGE_TOKEN; --wait MS waits longer for it"
+    }
 }
 
 /// Whom the refusal is about.
@@ -63,6 +88,14 @@ fn peer_of(error: &PlantError) -> Option<String> {
     Some(peer.to_string())
 }
 
+/// Which of its namespaces.
+fn namespace_of(error: &PlantError) -> Option<String> {
+    match error {
+        PlantError::Call { target, .. } | PlantError::NotInControl { target, .. } => Some(target.namespace.clone()),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,7 +104,7 @@ mod tests {
         fake::Taken,
         mcp::tools,
         node::{CallError, Doubt, NotSent},
-        plant::Target,
+        plant::{Target, Unsaid},
         wire::{PeerName, RemoteError},
     };
 
@@ -95,7 +128,8 @@ mod tests {
             PlantError::BadArgument { argument: "/event".into(), expected: "x".into(), problem: "y".into() },
             PlantError::NetworkUnavailable { links: Vec::new() },
             PlantError::UnknownPeer { peer: "x".into(), alternatives: alternatives.clone() },
-            PlantError::Undescribed { peer: peer.clone(), why: "no".into() },
+            PlantError::Undescribed { peer: peer.clone(), unsaid: Unsaid { why: "no".into(), unanswered: false } },
+            PlantError::Undescribed { peer: peer.clone(), unsaid: Unsaid { why: "no".into(), unanswered: true } },
             PlantError::UnknownNamespace {
                 peer: peer.clone(),
                 namespace: "x".into(),
@@ -144,7 +178,13 @@ mod tests {
             let told = for_people(refusal).to_json();
             let fix = told["fix"].as_str().unwrap();
             let named = tools.iter().find(|tool| fix.contains(**tool));
-            assert!(named.is_none() && !fix.contains("wait_seconds") && !fix.contains("PEER "), "{told:?}");
+            assert!(
+                named.is_none()
+                    && !fix.contains("wait_seconds")
+                    && !fix.contains("PEER ")
+                    && !fix.contains("NAMESPACE"),
+                "{told:?}"
+            );
         }
     }
 

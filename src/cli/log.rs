@@ -8,8 +8,9 @@ use tracing_subscriber::{filter::Targets, fmt, prelude::*};
 /// only when they fail.
 pub(super) const SERVING: &str = "warn,plantbridge=info,rmcp=error,rumqttc=error,mqtt5=error";
 
-/// The same of what does one thing and says itself what came of it.
-pub(super) const ERRAND: &str = "error";
+/// The same of what does one thing and says itself what came of it, and whether a link was there. A frame that was not believed is
+/// heard of nowhere else.
+pub(super) const ERRAND: &str = "warn,plantbridge::links=error,rmcp=error,rumqttc=error,mqtt5=error";
 
 /// Starts logging, of this unless RUST_LOG says otherwise.
 pub(super) fn init(usual: &str) {

@@ -38,9 +38,9 @@ const FLUSH: Duration = Duration::from_millis(500);
 const FAREWELL: Duration = Duration::from_millis(1_500);
 
 #[cfg(feature = "demo")]
-const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker, --hub <url> of its hub, or both; or --demo for a bakery to look around in";
+const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker, --hub <url> of its hub, or both, or set PLANTBRIDGE_BROKER or PLANTBRIDGE_HUB; or --demo for a bakery to look around in";
 #[cfg(not(feature = "demo"))]
-const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker, --hub <url> of its hub, or both";
+const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broker, --hub <url> of its hub, or both, or set PLANTBRIDGE_BROKER or PLANTBRIDGE_HUB";
 
 /// What `mcp` was asked to serve.
 #[derive(Debug)]

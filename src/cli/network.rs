@@ -40,7 +40,8 @@ pub(super) struct NetworkArgs {
     /// A file with what we present to the hub: {"token": "…"}. Others must not be able to read it.
     #[arg(long, value_name = "FILE")]
     auth: Option<PathBuf>,
-    /// Our name on the network; made up if not given. A name belongs to one process per broker and hub.
+    /// Our name on the network; made up if not given. A name belongs to one process: never give that of a device. One that is
+    /// in use on the broker is refused; on a hub it is taken from whoever has it.
     #[arg(long, value_name = "PEER")]
     name: Option<String>,
     /// Whether the name above, and that of a key file, are those of a fake; ours is made up then.
@@ -120,6 +121,7 @@ pub(super) struct Network {
     prefix: Prefix,
     /// Whether any certificate is taken.
     insecure: bool,
+    named: bool,
     contracts: Option<PathBuf>,
 }
 
@@ -145,6 +147,7 @@ impl Network {
         let made_up = || names::name(behaviour.role, Uuid::new_v4().as_u128());
         let keys = args.security.key_file()?;
         let filed = keys.as_ref().filter(|_| !args.is_fakes);
+        let chosen = args.name.is_some() || filed.is_some_and(|file| file.name.is_some());
         let name = security::name_of(args.name.as_deref(), filed, made_up)?;
         let named = if args.by_environment { ["PLANTBRIDGE_BROKER", "PLANTBRIDGE_HUB"] } else { ["--broker", "--hub"] };
         let prefix = Prefix::new(&args.prefix).map_err(|error| StartError(format!("--prefix: {error}")))?;
@@ -155,6 +158,7 @@ impl Network {
         args.security.secure(&files, broker.as_mut(), hub.as_mut())?;
         if let Some(link) = &mut broker {
             link.credentials = behaviour.secrets.mqtt;
+            link.looks = chosen;
         }
         match (&mut broker, keys) {
             (Some(link), keys) => link.signing = keys.map(Signing::from),
@@ -178,12 +182,33 @@ impl Network {
             link_names: names.into_iter().flatten().map(str::to_owned).collect(),
         };
         let places = at.into_iter().flatten().collect::<Vec<_>>().join(" and ");
-        Ok(Self { name, broker, hub, settings, places, prefix, insecure, contracts: behaviour.contracts })
+        Ok(Self {
+            name,
+            broker,
+            hub,
+            settings,
+            places,
+            prefix,
+            insecure,
+            named: chosen,
+            contracts: behaviour.contracts,
+        })
     }
 
     /// Where it is, as messages say it.
     pub(super) fn places(&self) -> &str {
         &self.places
+    }
+
+    /// Whether somebody chose our name: then it can be that of another process later.
+    pub(super) fn is_named(&self) -> bool {
+        self.named
+    }
+
+    /// How long a broker may take to let us in at most, beside what the network itself takes: a name that somebody chose may
+    /// still be in use.
+    pub(super) fn patience(&self) -> Duration {
+        if self.broker.as_ref().is_some_and(|link| link.looks) { mqtt::LEFTOVER } else { Duration::ZERO }
     }
 
     /// Whether what we present to the hub could be read on its way.

@@ -40,5 +40,42 @@ pub(super) fn man(args: &ManArgs) -> Result<(), Failure> {
     let mut written = Vec::new();
     let rendered = clap_mangen::Man::new(page).render(&mut written);
     rendered.map_err(|error| Failure::Broken(format!("the page cannot be written: {error}")))?;
-    write_out(&String::from_utf8_lossy(&written))
+    write_out(&(String::from_utf8_lossy(&written).into_owned() + ENVIRONMENT + EXIT_STATUS))
 }
+
+/// What the definition of the command line does not know. In roff.
+const ENVIRONMENT: &str = r"
+.SH ENVIRONMENT
+.TP
+PLANTBRIDGE_BROKER, PLANTBRIDGE_HUB
+The broker and the hub, where no flag names a place. Else SOURCE_RPC_BROKER and SOURCE_RPC_HUB.
+.TP
+PLANTBRIDGE_MQTT_USERNAME, PLANTBRIDGE_MQTT_PASSWORD
+The account at the broker. Else SOURCE_RPC_MQTT_USERNAME and SOURCE_RPC_MQTT_PASSWORD, never a mixture.
+.TP
+PLANTBRIDGE_TOKEN
+What is presented to the hub, unless \-\-auth names a file. Else SOURCE_RPC_TOKEN.
+.TP
+PLANTBRIDGE_READ_ONLY
+1 or true: nothing but declared observations is sent. 0, false or not set: what the flags say.
+.TP
+RUST_LOG
+How much is written to standard error.
+.TP
+NO_COLOR
+Set and not empty: no colour on a terminal.
+";
+
+const EXIT_STATUS: &str = r"
+.SH EXIT STATUS
+.TP
+0
+Done.
+.TP
+1
+Refused, in doubt, not reachable; something breaking or different was found; nothing was heard of an event that is not declared;
+or what serves others could not start.
+.TP
+2
+Wrong usage of a subcommand for people.
+";

@@ -35,6 +35,11 @@ impl Tidings {
         Self { json, heard: 0, missed: 0, worst: Verdict::Gapless, unknown: String::new() }
     }
 
+    /// How many events were heard.
+    pub(super) const fn heard(&self) -> u64 {
+        self.heard
+    }
+
     /// What these records, and the judgement about them, say.
     pub(super) fn of(&mut self, records: Vec<Record>, loss: &Loss) -> Said {
         let mut said = Said::default();

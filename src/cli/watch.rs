@@ -14,7 +14,10 @@ use super::{
     member::Member,
     tidings::{Said, Tidings},
 };
-use crate::plant::{Noted, Reached, ReadWatch, StartWatch, WatchTarget};
+use crate::{
+    node::Stream,
+    plant::{Noted, Reached, ReadWatch, StartWatch, WatchLine, WatchTarget, nearest},
+};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct WatchArgs {
@@ -82,8 +85,9 @@ pub(super) async fn run(errand: &Errand, args: WatchArgs) -> Result<(), Failure>
     let line = errand.look(errand.plant.start_watch(&principal, request)).await?;
     let name = format!("{}.{}.{}", line.stream.peer, line.stream.namespace, line.stream.event);
     errand.out.note(&format!("watching {name}"));
-    if line.declared == Some(false) {
-        errand.out.note("the peer does not declare it; it is counted only from now on");
+    let undeclared = line.declared == Some(false);
+    if undeclared {
+        errand.out.note(&unknown(errand, &line).await);
     }
     let mut following = Following {
         errand,
@@ -96,7 +100,21 @@ pub(super) async fn run(errand: &Errand, args: WatchArgs) -> Result<(), Failure>
     let ended = following.follow(deadline.map(|after| Instant::now() + after)).await;
     // Its registry may have ended it by itself: then there is nothing to end.
     let _ = errand.plant.end_watch(&line.id).await;
-    ended
+    ended?;
+    // Silence under a name that nobody knows is more likely a slip than calm.
+    if undeclared && following.tidings.heard() == 0 { Err(Failure::Finding) } else { Ok(()) }
+}
+
+/// That an event is not declared, and what is that it may have been meant for.
+async fn unknown(errand: &Errand, line: &WatchLine) -> String {
+    let Stream { peer, namespace, event } = &line.stream;
+    // What is watched is in a description as well, because it is watched.
+    let described = errand.look(errand.plant.describe(peer.as_str(), Duration::ZERO)).await.ok();
+    let known = described.as_ref().and_then(|described| described.description.namespace(namespace));
+    let names = known.into_iter().flat_map(|known| &known.events).map(|event| event.name.as_str());
+    let near = nearest(event, names.filter(|name| name != event));
+    let near = if near.is_empty() { String::new() } else { format!("; it has {}", near.join(", ")) };
+    format!("{peer}.{namespace} declares no event {event}{near}. What is not declared is counted only from now on")
 }
 
 impl Following<'_> {

@@ -138,6 +138,7 @@ fn config(like: &mqtt::Config, topics: Topics, gate: watch::Receiver<bool>) -> m
         window: WINDOW,
         hears: mqtt::Hears::Nothing,
         gate: Some(gate),
+        looks: false,
         yields: true,
         ..like.clone()
     }

@@ -162,6 +162,8 @@ pub enum DownKind {
     Tls,
     /// Somebody else connected under our name.
     Displaced,
+    /// Somebody else goes by our name, and we stay away so as not to displace them.
+    NameTaken,
     /// The connection was there and ended.
     Lost,
     /// The other side does not speak our protocol.

@@ -66,8 +66,13 @@ impl Trust {
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Reads 64 hexadecimal digits, with or without colons between the bytes.
+    /// Reads 64 hexadecimal digits, with or without colons between the bytes, or the whole line in which openssl prints them.
     pub fn parse(text: &str) -> Option<Self> {
+        let text = match text.trim().split_once('=') {
+            Some((head, digits)) if head.eq_ignore_ascii_case("sha256 fingerprint") => digits,
+            Some(_) => return None,
+            None => text,
+        };
         let digits: Vec<u8> = match text.len() {
             64 => text.into(),
             95 if text.split(':').all(|byte| byte.len() == 2) => text.bytes().filter(|byte| *byte != b':').collect(),
@@ -192,7 +197,12 @@ fn certificate(error: &CertificateError) -> String {
         }
         Cause::Other(other) => match other.0.downcast_ref::<NotPinned>() {
             Some(not_pinned) => not_pinned.to_string(),
-            // What the verifier has no word for: above all an authority's own certificate shown as the broker's.
+            // The verifier has no word of its own for these, and no type that could be asked.
+            None if other.0.to_string() == "CaUsedAsEndEntity" => {
+                "the broker shows an authority's own certificate, as `openssl req -x509` makes one: issue a certificate for the \
+                 broker with it, or pin it"
+                    .into()
+            }
             None => format!("the broker's certificate is not usable: {}", other.0),
         },
         other => format!("the broker's certificate is not usable: {other}"),
@@ -227,6 +237,10 @@ mod tests {
         assert_eq!(digest.to_string(), plain);
         let colons = ["00:FF"; 16].join(":");
         assert_eq!(Digest::parse(&colons), Some(digest));
+        for head in ["sha256 Fingerprint", "SHA256 Fingerprint"] {
+            assert_eq!(Digest::parse(&format!("{head}={colons}\n")), Some(digest));
+        }
+        assert_eq!(Digest::parse(&format!("sha1 Fingerprint={colons}")), None);
         for odd in ["", "00", &plain[1..], &format!("{plain}0"), &plain.replace('f', "g"), &colons.replace(':', "-")] {
             assert_eq!(Digest::parse(odd), None, "{odd}");
         }

@@ -34,6 +34,9 @@ impl From<PlantError> for ToolError {
                 .outcome(Outcome::NotRun),
             PlantError::NetworkUnavailable { links } => unavailable(&links, message),
             PlantError::UnknownPeer { alternatives, .. } => unknown_peer(alternatives, message),
+            PlantError::Undescribed { unsaid, .. } if unsaid.unanswered => Self::new(ErrorCode::DeadlineExceeded, message)
+                .cause("it did not answer; it may take only signed frames, or send some that are not believed here")
+                .fix("call again with more time; where the network is signed, the bridge needs --sign with a key that the peer lists"),
             PlantError::Undescribed { peer, .. } => Self::new(ErrorCode::PeerUndescribed, message)
                 .fix(format!("call_method works without a description; ask whoever runs {peer} what it serves"))
                 .outcome(Outcome::NotRun),
@@ -212,12 +215,21 @@ pub(crate) const fn ticket_state(state: &TicketState) -> &'static str {
 fn unavailable(links: &[(String, LinkState)], message: String) -> ToolError {
     let refused =
         links.iter().find(|(_, link)| link.down.as_ref().is_some_and(|down| down.kind == DownKind::Unauthorized));
+    let is = |kinds: &[DownKind]| {
+        links.iter().any(|(_, link)| link.down.as_ref().is_some_and(|down| kinds.contains(&down.kind)))
+    };
     let fix = match refused {
+        None if is(&[DownKind::Displaced, DownKind::NameTaken]) => {
+            "another peer may hold this name: a person must start the bridge with another --name"
+        }
         Some((name, _)) if name == "hub" => {
             "the hub refuses this bridge: a person must set PLANTBRIDGE_TOKEN, or name a file with --auth"
         }
         Some(_) => {
             "the broker refuses this bridge: a person must set PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD"
+        }
+        None if is(&[DownKind::Tls]) => {
+            "certificates do not fit: a person must name the authority with --ca, the name with --server-name, or the certificate with --pin"
         }
         None => "the bridge keeps trying; call again, or ask a person whether the broker or the hub runs",
     };
@@ -270,6 +282,7 @@ fn word(kind: DownKind) -> &'static str {
         DownKind::Unauthorized => "unauthorized",
         DownKind::Tls => "tls",
         DownKind::Displaced => "displaced",
+        DownKind::NameTaken => "name_taken",
         DownKind::Lost => "lost",
         DownKind::Protocol => "protocol",
     }

@@ -8,7 +8,9 @@ pub(super) fn note(note: &Note) {
     match note {
         Note::Up(link) => tracing::info!(link = link.0, "the link is up"),
         Note::Down(link, reason) => {
-            tracing::warn!(link = link.0, kind = ?reason.kind, "the link is down: {}", reason.detail);
+            tracing::warn!(
+                target: "plantbridge::links", link = link.0, kind = ?reason.kind, "the link is down: {}", reason.detail
+            );
         }
         Note::LateReply(from) => tracing::debug!(%from, "an answer came late, or to nothing we asked"),
         Note::ForeignReply { asked, from } => {

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{ContractSource, Plant, PlantError, Purpose, contracts::beside, is_fake};
+use super::{ContractSource, Plant, PlantError, Purpose, Unsaid, contracts::beside, is_fake};
 use crate::{
     contract::{
-        Description,
+        Contract, Description,
         compat::{self, Difference, Report},
     },
     wire::PeerName,
@@ -23,7 +23,7 @@ pub struct Checked {
     /// What was found.
     pub report: Report,
     /// Why the peer could not be described, if it could not: then nothing was compared.
-    pub silent: Option<String>,
+    pub silent: Option<Unsaid>,
     /// What of its description could not be read, or cannot be checked here.
     pub unread: Vec<String>,
 }
@@ -55,19 +55,7 @@ impl Plant {
         let (label, stored) = (sourced.label, sourced.contract);
         let (peer, description) = match self.describe(peer, wait).await {
             Ok(described) => (described.peer, described.description),
-            Err(PlantError::Undescribed { peer, why }) => {
-                let names = stored.namespaces.into_iter().map(|namespace| namespace.name);
-                let undescribed = names.filter(|name| name != "msgrpc").collect();
-                let report = Report { undescribed, ..Report::default() };
-                return Ok(Checked {
-                    peer,
-                    fake: false,
-                    contract: label,
-                    report,
-                    silent: Some(why),
-                    unread: Vec::new(),
-                });
-            }
+            Err(PlantError::Undescribed { peer, unsaid }) => return Ok(silent(peer, unsaid, label, stored)),
             Err(error) => return Err(error),
         };
         let (fake, unread) = (is_fake(&description), unread(&description));
@@ -93,6 +81,13 @@ impl Plant {
         let differences = beside(move || compat::differences(&*one, &*other)).await;
         Ok(Compared { left: left.peer, right: right.peer, fake, differences, unread })
     }
+}
+
+/// Of a peer that says nothing of itself nothing is compared.
+fn silent(peer: PeerName, unsaid: Unsaid, contract: String, stored: Contract) -> Checked {
+    let names = stored.namespaces.into_iter().map(|namespace| namespace.name);
+    let report = Report { undescribed: names.filter(|name| name != "msgrpc").collect(), ..Report::default() };
+    Checked { peer, fake: false, contract, report, silent: Some(unsaid), unread: Vec::new() }
 }
 
 fn unread(description: &Description) -> Vec<String> {

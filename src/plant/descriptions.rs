@@ -17,7 +17,23 @@ use crate::{
 };
 
 /// What a peer said of itself, read and verbatim, or why it said nothing.
-type Said = Result<(Arc<Description>, Value), String>;
+type Said = Result<(Arc<Description>, Value), Unsaid>;
+
+/// Why a peer said nothing of itself.
+#[derive(Clone, Debug)]
+pub struct Unsaid {
+    /// In its words where they are its own.
+    pub why: String,
+    /// Whether it did not answer at all: that may be the peer, and it may be that it does not believe us, or we it.
+    pub unanswered: bool,
+}
+
+impl Unsaid {
+    /// The same, for a verb that cannot do without.
+    pub(crate) fn of(self, peer: &PeerName) -> PlantError {
+        PlantError::Undescribed { peer: peer.clone(), unsaid: self }
+    }
+}
 
 /// How long a description serves.
 const FRESH: Duration = Duration::from_secs(30);
@@ -45,7 +61,7 @@ struct Known {
     shape: Option<Arc<str>>,
     since: Instant,
     /// Why there is none is remembered as well: a minimal device is asked once, not before every call.
-    said: Result<Arc<Description>, String>,
+    said: Result<Arc<Description>, Unsaid>,
     /// How long an answer was awaited. Whoever would have waited longer is not told of silence.
     patience: Duration,
     /// How many bytes it takes, roughly.
@@ -99,7 +115,7 @@ impl Descriptions {
 
 impl Known {
     fn new(shape: Option<Arc<str>>, said: &Said, patience: Duration) -> Self {
-        let weight = said.as_ref().map_or_else(String::len, |(_, answer)| weight(answer));
+        let weight = said.as_ref().map_or_else(|unsaid| unsaid.why.len(), |(_, answer)| weight(answer));
         let said = said.as_ref().map(|(description, _)| description.clone()).map_err(Clone::clone);
         Self { shape, since: Instant::now(), said, patience, weight }
     }
@@ -122,7 +138,7 @@ impl Slot {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn fresh(&self, shape: Option<&Arc<str>>, patience: Duration) -> Option<Result<Arc<Description>, String>> {
+    fn fresh(&self, shape: Option<&Arc<str>>, patience: Duration) -> Option<Result<Arc<Description>, Unsaid>> {
         let known = self.known()?;
         let fresh = known.since.elapsed() < FRESH && known.shape.as_ref() == shape;
         (fresh && (known.said.is_ok() || known.patience >= patience)).then_some(known.said)
@@ -136,7 +152,7 @@ impl Slot {
 impl Plant {
     /// What a peer says of itself, from memory where that is fresh.
     pub(super) async fn description(&self, peer: &PeerName, timeout: Duration) -> Result<Arc<Description>, PlantError> {
-        self.description_or_why(peer, timeout).await?.map_err(|why| PlantError::Undescribed { peer: peer.clone(), why })
+        self.description_or_why(peer, timeout).await?.map_err(|unsaid| unsaid.of(peer))
     }
 
     /// The same for a verb that can do without: `None` when the peer says nothing of itself.
@@ -152,7 +168,7 @@ impl Plant {
         &self,
         peer: &PeerName,
         timeout: Duration,
-    ) -> Result<Result<Arc<Description>, String>, PlantError> {
+    ) -> Result<Result<Arc<Description>, Unsaid>, PlantError> {
         let slot = self.shared.descriptions.slot(peer);
         let shape = || self.node().network().roster.get(peer).and_then(|seen| seen.shape.clone());
         if let Some(said) = slot.fresh(shape().as_ref(), timeout) {
@@ -183,7 +199,7 @@ impl Plant {
         let said = self.ask(peer, timeout).await?;
         slot.remember(Known::new(shape, &said, timeout));
         self.shared.descriptions.slim(peer);
-        said.map_err(|why| PlantError::Undescribed { peer: peer.clone(), why })
+        said.map_err(|unsaid| unsaid.of(peer))
     }
 
     /// One question. The inner error is the peer's silence or refusal, which is a fact about the peer; the outer one is
@@ -207,9 +223,13 @@ impl Plant {
                 let target = Target { peer: peer.clone(), namespace: "msgrpc".into(), method: "describe".into() };
                 return Err(PlantError::Call { target, checked: false, observes: true, idempotency_key: None, error });
             }
-            Err(error @ (CallError::Refused(_) | CallError::UnknownOutcome(_))) => return Ok(Err(error.to_string())),
+            Err(error @ (CallError::Refused(_) | CallError::UnknownOutcome(_))) => {
+                let unanswered = matches!(error, CallError::UnknownOutcome(Doubt::Timeout(_)));
+                return Ok(Err(Unsaid { why: error.to_string(), unanswered }));
+            }
         };
-        let description = Description::parse(&value).map_err(|problem| problem.to_string());
+        let description = Description::parse(&value);
+        let description = description.map_err(|problem| Unsaid { why: problem.to_string(), unanswered: false });
         Ok(description.map(|description| (Arc::new(description), value)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{TicketView, fakes::taken};
+use super::{TicketView, Unsaid, fakes::taken};
 use crate::{
     contract::{Effect, Problem, context::Ref},
     fake::Taken,
@@ -39,12 +39,12 @@ pub enum PlantError {
         alternatives: Vec<String>,
     },
     /// The peer says nothing about itself, and this verb cannot do without.
-    #[error("{peer} could not be described: {why}")]
+    #[error("{peer} could not be described: {}", .unsaid.why)]
     Undescribed {
         /// Which.
         peer: PeerName,
-        /// Why, in its words where they are its own.
-        why: String,
+        /// Why.
+        unsaid: Unsaid,
     },
     /// The peer does not serve this namespace.
     #[error("{peer} serves no namespace '{namespace}'")]

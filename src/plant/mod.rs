@@ -44,6 +44,7 @@ pub use contracts::{
 pub use control::{Control, Released, TakeControl};
 pub use describe::Described;
 use descriptions::Descriptions;
+pub use descriptions::Unsaid;
 pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, TapTrouble, Target};
 pub use fakes::{FakeList, FakeStarted, StartFake};

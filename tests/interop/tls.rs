@@ -86,6 +86,7 @@ fn each_bad_certificate_is_told_in_a_sentence() {
         (Shown::Early, "the broker's certificate is valid in"),
         (Shown::OtherName, "is not for 127.0.0.1, it is for \"broker.plant.example\""),
         (Shown::SelfSigned, "it is self-signed, or of a private authority"),
+        (Shown::Authority, "the broker shows an authority's own certificate"),
     ];
     for (shown, sentence) in cases {
         let (broker, authority) = showing(shown);

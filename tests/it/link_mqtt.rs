@@ -849,3 +849,59 @@ async fn a_link_connects_only_when_it_may() {
     let _wire = broker.join().await;
     up(&mut link).await;
 }
+
+/// A look has a client id of its own, no will, and says nothing: what a process that died left is waited for, and only then
+/// the name is joined under; on later connections it is ours.
+#[tokio::test]
+async fn a_chosen_name_is_looked_for_before_it_is_joined_under() {
+    let broker = Broker::new().await;
+    let mut config = config(&broker, "hmi");
+    config.looks = true;
+    let mut link = start(config, LinkId(0));
+    let mut look = broker.accept().await;
+    let connect = look.greet(CONNACK).await;
+    let mut cursor = Cursor { bytes: &connect.body };
+    cursor.take(7);
+    assert_eq!(cursor.u8() & 0x04, 0, "a will");
+    assert!(!connect.body.ends_with(b"msgrpc-hmi") && has(&connect.body, b"msgrpc-hmi-look-"), "{connect:?}");
+    let subscribe = look.answer_subscribe(0).await;
+    assert!(has(&subscribe.body, b"msgrpc/v2/presence/hmi"), "{subscribe:?}");
+    let presence = |text: &[u8]| publish(&plain("msgrpc/v2/presence/hmi", text), None, true);
+    look.send(&presence(b"online")).await;
+    send(&link, 1, request("hmi", "oven", "x")).await;
+    assert_eq!(rejected(&mut link, 1).await, Rejection::Down);
+    look.send(&presence(b"offline")).await;
+    assert_eq!(look.packet().await.kind(), 14, "nothing but a DISCONNECT");
+    drop(look);
+    let wire = broker.join().await;
+    up(&mut link).await;
+    drop(wire);
+    let _wire = broker.join().await;
+}
+
+/// A broker that lets an account in under one client id, or shows it no presence, is joined: nobody else goes by the name, or
+/// nobody can know.
+#[tokio::test]
+async fn a_look_that_is_refused_is_no_reason_to_stay_away() {
+    let broker = Broker::new().await;
+    for refused_early in [true, false] {
+        let mut config = config(&broker, "hmi");
+        config.looks = true;
+        let mut link = start(config, LinkId(0));
+        let mut look = broker.accept().await;
+        if refused_early {
+            look.greet(&[0x20, 3, 0, 0x87, 0]).await;
+        } else {
+            look.greet(CONNACK).await;
+            look.answer_subscribe(0x87).await;
+            assert_eq!(look.packet().await.kind(), 14, "nothing but a DISCONNECT");
+        }
+        drop(look);
+        let _wire = broker.join().await;
+        up(&mut link).await;
+    }
+}
+
+fn has(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}

@@ -316,12 +316,103 @@ async fn diff_compares_peers_and_files() {
 #[tokio::test]
 async fn control_is_taken_and_used_under_one_name() {
     let shop = Shop::open().await;
+    let nobody = shop.run(&["call", "bakery", "oven.$acquire", "60000"]).await;
+    assert_eq!((nobody.code, nobody.out.as_str(), nobody.err.lines().count()), (2, "", 1), "{}", nobody.err);
+    assert!(nobody.err.contains("--name"), "{}", nobody.err);
     let taken = shop.run(&["call", "bakery", "oven.$acquire", "60000", "--name", "hand"]).await.json();
     assert_eq!(taken["holder"], "hand");
     let used = shop.run(&["call", "bakery", "oven.calibrate", "-1", "--name", "hand"]).await;
     assert_eq!((used.code, used.out.as_str()), (0, "-1\n"), "{}", used.err);
     let refused = shop.run(&["call", "bakery", "oven.calibrate", "2", "--json"]).await.refusal();
     assert_eq!((&refused["code"], &refused["outcome"]), (&json!("not_in_control"), &json!("not_run")));
+    assert!(refused["fix"].as_str().unwrap().contains("call bakery 'oven.$acquire' 60000 --name ME"), "{refused}");
+}
+
+/// A broker ends the older of two connections of one name (W-033), so whoever looks around under the name of a device would
+/// throw it off: nothing that joins under a name in use does, whatever it is for.
+#[tokio::test]
+async fn a_name_in_use_is_refused_and_its_holder_stays() {
+    let shop = Shop::open().await;
+    let url = mqtt::BrokerUrl::parse(shop.demo.url()).unwrap();
+    let topics = |name: &str| Topics::new(&Prefix::default(), PeerName::mqtt(name).unwrap()).unwrap();
+    let mut heard = mqtt::Tap::new(mqtt::Config::new(url, topics("ear"))).watch();
+    let file = contract(|_| {});
+    let file = file.to_str().unwrap();
+    let verbs: [&[&str]; 6] = [
+        &["peers"],
+        &["describe", "packaging"],
+        &["call", "packaging", "oven.read"],
+        &["watch", "packaging", "oven.doorChanged"],
+        &["check", "--peer", "packaging", "--against", file],
+        &["diff", "bakery", "packaging"],
+    ];
+    let (wait, name) = (["--wait", "0", "--json"], ["--name", "bakery"]);
+    let refused = verbs.map(|verb| [verb, &wait, &name].concat());
+    let refused = futures_util::future::join_all(refused.iter().map(|verb| shop.run(verb))).await;
+    for (refused, verb) in refused.iter().zip(verbs) {
+        let told = refused.refusal();
+        assert_eq!((&told["code"], &told["links"][0]["kind"]), (&json!("network_unavailable"), &json!("name_taken")));
+        let message = told["message"].as_str().unwrap();
+        assert!(
+            message.contains("a peer named bakery is on the network; a second one would throw it"),
+            "{verb:?}: {told}"
+        );
+        assert_eq!(told["fix"], "another peer may hold this name; choose another --name");
+    }
+    // What serves others goes on answering, and says why it is not there.
+    let mut bridge = shop.command(&["mcp", "--name", "bakery"]);
+    let mut bridge = bridge.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(bridge.stderr.take().unwrap()).lines();
+    while !line(&mut log).await.expect("it says so").contains("a peer named bakery is on the network") {}
+    drop(bridge.stdin.take());
+    assert_eq!(timeout(PATIENCE, bridge.wait()).await.expect("it ends").unwrap().code(), Some(0));
+    assert_eq!(shop.run(&["peers", "--name", "last"]).await.code, 0);
+    let (holder, last) = (topics("bakery"), topics("last"));
+    loop {
+        let next = timeout(PATIENCE, heard.next()).await.expect("the last one comes");
+        if let mqtt::Tapped::Publish { publish, retained: false, .. } = next {
+            assert_ne!(publish.topic, holder.presence(), "the holder of the name was thrown off: {publish:?}");
+            if publish.topic == last.presence() {
+                break;
+            }
+        }
+    }
+}
+
+/// W-032: what a process that died left under its name is gone in a moment, and is waited for.
+#[tokio::test]
+async fn a_name_whose_holder_died_is_free_again() {
+    let shop = Shop::open().await;
+    for _ in 0..3 {
+        let mut watch = shop.watch(&["--name", "hand"]).await;
+        watch.signal(Signal::KILL);
+        let told = shop.run(&["call", "bakery", "oven.read", "--name", "hand"]).await;
+        assert_eq!(told.code, 0, "{}", told.err);
+        let _ = watch.process.wait().await;
+    }
+}
+
+/// Where one side signs and the other does not, nobody answers: that is no peer without a description, and why a frame was dropped
+/// is said.
+#[tokio::test]
+async fn a_peer_that_is_not_believed_has_not_answered() {
+    let shop = Shop::open().await;
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let keys = json!({"secret": "a secret of some length", "peers": {"bakery": "another secret of some length"}});
+    std::io::Write::write_all(&mut file, keys.to_string().as_bytes()).unwrap();
+    let contract = contract(|_| {});
+    let (file, contract) = (file.path().to_str().unwrap(), contract.to_str().unwrap());
+    for verb in [
+        &["describe", "bakery"][..],
+        &["check", "--peer", "bakery", "--against", contract],
+        &["diff", "bakery", contract],
+    ] {
+        let told = shop.run(&[verb, &["--sign", file, "--timeout", "500"]].concat()).await;
+        assert_eq!((told.code, told.out.as_str()), (1, ""), "{verb:?}: {}", told.err);
+        assert!(told.err.contains("a frame was not believed"), "{verb:?}: {}", told.err);
+        assert!(told.err.contains("\n  code: deadline_exceeded\n"), "{verb:?}: {}", told.err);
+        assert!(told.err.contains("it may take only signed frames") && told.err.contains("--sign"), "{}", told.err);
+    }
 }
 
 /// S-110: the later answer is waited for, with what the peer reports on the way; or the ticket is given.
@@ -377,6 +468,9 @@ async fn watch_ends_when_it_has_heard_enough_or_long_enough() {
     let (code, lines, notes) = shop.watch(&["--seconds", "1"]).await.end().await;
     assert_eq!((code, lines.len(), notes), (0, 0, vec!["ended (time): 0 heard, gapless".to_owned()]));
     assert_eq!(shop.subscribers().await, 0);
+    let told = shop.run(&["watch", "bakery", "oven.dorChanged", "--seconds", "1"]).await;
+    assert_eq!((told.code, told.out.as_str()), (1, ""), "nothing was heard of what is not declared: {}", told.err);
+    assert!(told.err.contains("bakery.oven declares no event dorChanged; it has doorChanged"), "{}", told.err);
     let refused = shop.run(&["watch", "packaging", "nope.x", "--json"]).await.refusal();
     assert_eq!(refused["code"], "unknown_namespace");
     let refused = shop.run(&["watch", "bakery", "oven.$snapshot", "--json"]).await.refusal();
@@ -437,6 +531,8 @@ async fn wrong_usage_is_one_line_and_its_exit_code_depends_on_whom_it_is_for() {
         let told = ended(&mut plantbridge(arguments)).await;
         assert_eq!((told.code, told.out.as_str(), told.err.lines().count()), (code, "", 1), "{}", told.err);
     }
+    let told = ended(&mut plantbridge(&["mcp"])).await;
+    assert!(told.err.contains("PLANTBRIDGE_BROKER") && told.err.contains("PLANTBRIDGE_HUB"), "{}", told.err);
 }
 
 #[tokio::test]
@@ -449,6 +545,9 @@ async fn completions_and_the_manual_come_from_the_command_line() {
     assert!(told.code == 0 && told.out.contains(".TH plantbridge 1") && told.out.contains("plantbridge\\-watch(1)"));
     let told = ended(&mut plantbridge(&["man", "call"])).await;
     assert!(told.code == 0 && told.out.contains("\\-\\-idempotency\\-key"), "{}", told.out);
+    for section in [".SH ENVIRONMENT\n", "PLANTBRIDGE_MQTT_PASSWORD", "PLANTBRIDGE_HUB", ".SH EXIT STATUS\n"] {
+        assert!(told.out.contains(section), "{section}");
+    }
     assert_eq!(ended(&mut plantbridge(&["man", "nope"])).await.code, 2);
 }
 

@@ -13,11 +13,15 @@
 //!
 //! **The tap** ([`Tap`]) is another connection in another task; the two share settings and nothing else.
 //!
+//! **Looking first** ([`Config::looks`]). Before the first connection another one, of no name, sees whether somebody goes by
+//! ours; while somebody does, we stay away.
+//!
 //! **The end.** [`Outbound::Leave`], or dropping the sender, leaves in order. Dropping the receiver cuts the connection,
 //! and the broker tells the others. Either way the event channel ends when the task does, and the socket with it.
 
 mod connection;
 mod ledger;
+mod look;
 mod options;
 mod run;
 mod signing;
@@ -90,6 +94,9 @@ pub struct Config {
     /// Says when a connection may be attempted; absent: whenever. One that is there already stays. A sender that is gone
     /// has forbidden it for good.
     pub gate: Option<watch::Receiver<bool>>,
+    /// Whether to look, before the first connection, if somebody goes by our name already, and not to throw them off the
+    /// broker. For a name that somebody chose; one that was made up is nobody else's.
+    pub looks: bool,
     /// Whether the name is left to whoever else connects under it: the link then ends instead of taking it back.
     pub yields: bool,
 }
@@ -125,10 +132,14 @@ impl Config {
             window: 256,
             hears: Hears::All,
             gate: None,
+            looks: false,
             yields: false,
         }
     }
 }
+
+/// How long a look waits for a name that is in use: a process that died is gone once its will has fired.
+pub const LEFTOVER: Duration = Duration::from_secs(3);
 
 /// An account at a broker.
 #[derive(Clone, Debug)]

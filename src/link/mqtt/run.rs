@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 use tokio::sync::{mpsc, watch};
 
 use super::connection;
+use super::look;
 use super::signing::Guard;
 use super::{Config, Tls};
 use crate::link::backoff::Backoff;
@@ -27,14 +28,19 @@ async fn keep(seat: &mut Seat<Config, Guard>) {
     let seed = RandomState::new().build_hasher().finish();
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.broker.is_tls());
+    let mut looks = config.looks;
     loop {
         let mut gate = seat.config.gate.clone();
         if let Err(end) = seat.meanwhile(opens(&mut gate)).await {
             return seat.over(&end).await;
         }
-        let end = match certificates(&seat.config, &mut tls).await {
+        let ready = match certificates(&seat.config, &mut tls).await {
+            Ok(()) => ours(seat, tls.as_ref(), &mut looks).await,
+            Err(reason) => Err(End::Broken { reason, up_for: None }),
+        };
+        let end = match ready {
             Ok(()) => connection::serve(seat, tls.as_ref()).await,
-            Err(reason) => End::Broken { reason, up_for: None },
+            Err(end) => end,
         };
         let step = match end {
             End::Broken { reason, up_for } => {
@@ -61,6 +67,18 @@ async fn opens(gate: &mut Option<watch::Receiver<bool>>) {
     if gate.wait_for(|open| *open).await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// Sees that nobody else goes by our name, once. From then on it is ours, and what is retained under it as well.
+async fn ours(seat: &mut Seat<Config, Guard>, tls: Option<&Tls>, looks: &mut bool) -> Result<(), End> {
+    if !*looks {
+        return Ok(());
+    }
+    let config = seat.config.clone();
+    let free = seat.meanwhile(look::is_free(&config, tls)).await?;
+    free.map_err(|reason| End::Broken { reason, up_for: None })?;
+    *looks = false;
+    Ok(())
 }
 
 /// Reads the roots of the system where TLS is wanted and nothing was configured.

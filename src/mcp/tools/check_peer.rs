@@ -91,7 +91,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let (problems, page) = pager.indexed(unchanged(report), report.problems.iter().map(breaking_shown))?;
     let mut notes = report.notes.clone();
-    notes.extend(checked.silent.map(|why| format!("{} could not be described: {why}", checked.peer)));
+    notes.extend(checked.silent.map(|unsaid| format!("{} could not be described: {}", checked.peer, unsaid.why)));
     notes.extend(checked.unread);
     let verdict = report.verdict();
     Ok(Answer {

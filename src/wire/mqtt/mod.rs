@@ -13,7 +13,7 @@ mod signed;
 pub use decode::{decode, decode_signed};
 pub use encode::encode;
 pub use overhear::{Overheard, Said, overhear};
-pub use presence::{Presence, cleared, offline, online, presence};
+pub use presence::{Presence, cleared, is_online, offline, online, presence};
 pub use signed::sign;
 
 /// The parts of an MQTT 5 PUBLISH that frames and presence use.

@@ -42,6 +42,11 @@ pub fn presence(
     }
 }
 
+/// Whether what is retained under a name says that somebody goes by it, ourselves included (W-040).
+pub fn is_online(payload: &[u8]) -> bool {
+    payload == ONLINE
+}
+
 /// Says that we are there, with the shape of what we serve; to be published retained (W-034).
 ///
 /// # Errors

@@ -20,6 +20,8 @@ pub(crate) enum Shown {
     OtherName,
     /// One that nobody made but itself.
     SelfSigned,
+    /// One that makes others, and itself.
+    Authority,
 }
 
 /// The authority; its files live as long as a clone of it.
@@ -52,11 +54,12 @@ impl Authority {
                 Shown::Expired if name == "broker" => {
                     (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
                 }
+                Shown::Authority if name == "broker" => params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained),
                 Shown::Early if name == "broker" => params.not_before = date_time_ymd(3000, 1, 1),
                 _ => {}
             }
             let certificate = match shown {
-                Shown::SelfSigned if name == "broker" => params.self_signed(&key),
+                Shown::SelfSigned | Shown::Authority if name == "broker" => params.self_signed(&key),
                 _ => params.signed_by(&key, &issuer),
             };
             let certificate = certificate.expect("it is signed");
