@@ -289,7 +289,7 @@ impl Answering {
 fn fell_off_unread(loss: &mut Loss, fell_off: u64, counted: bool) {
     let unread = format!("{fell_off} records fell off this watch unread");
     match (loss.verdict, counted) {
-        (Verdict::Missed, true) | (Verdict::Unknowable | Verdict::Unknown, true) => {
+        (Verdict::Missed | Verdict::Unknowable | Verdict::Unknown, true) => {
             loss.sentence = format!("{}; {unread}", loss.sentence);
         }
         (Verdict::First | Verdict::Gapless, true) => {
@@ -542,7 +542,8 @@ mod tests {
     fn what_was_reported_missing_may_come_late() {
         let mut world = World::new(1_000, true);
         world.seq = 3;
-        [1, 3].into_iter().for_each(|seq| world.deliver(seq));
+        world.deliver(1);
+        world.deliver(3);
         assert_eq!(world.read(ARRIVES).loss.missing, [(2, 2)]);
         world.deliver(2);
         let late = world.read(ARRIVES).loss;
@@ -558,13 +559,33 @@ mod tests {
     #[test]
     fn a_page_claims_nothing_beyond_it() {
         let mut world = World::new(2, true);
-        [1, 4].into_iter().for_each(|seq| world.deliver(seq));
+        world.deliver(1);
+        world.deliver(4);
         world.seq = 4;
         world.deliver(2);
         let page = world.read(Reading { most: 1, ..ARRIVES });
         assert_eq!((page.loss.verdict, page.loss.missing, page.more), (Verdict::Missed, vec![(1, 1)], 1));
         (0..2).for_each(|_| world.emit());
         assert_eq!(world.read(ARRIVES).loss.missing, [(2, 3)], "4 was shown, 2 fell off");
+    }
+
+    /// What is kept in mind of a stream far out of order is bounded, and what that costs is said.
+    #[test]
+    fn far_out_of_order_is_unknown() {
+        let mut world = World::new(1_000, true);
+        for nth in 0..=70 {
+            world.deliver(2 * nth + 2);
+        }
+        world.deliver(1);
+        world.seq = 142;
+        let answer = world.answer(Reading { most: 71, ..ARRIVES });
+        let expected = "unknown - of 1 to 142, which came far out of order, not all is known";
+        assert_eq!((answer.loss.verdict, answer.loss.sentence.as_str()), (Verdict::Unknown, expected));
+        world.reached = answer.reached;
+        assert_eq!((world.reached.ahead.len(), world.reached.cursor.as_ref().unwrap().seq), (0, 142));
+        let next = world.answer(ARRIVES).loss;
+        assert_eq!((next.verdict, next.missed), (Verdict::Gapless, 0));
+        assert!(next.sentence.contains("1 arrived late here"), "{}", next.sentence);
     }
 
     proptest! {
