@@ -123,6 +123,8 @@ impl At {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     records: VecDeque<Record>,
+    /// How many of them at most.
+    most: usize,
     bytes: usize,
     next: u64,
     /// Everything heard of an event.
@@ -143,7 +145,13 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(paths: Vec<Segments>) -> Self {
-        Self { paths, ..Self::default() }
+        Self { paths, most: RECORDS, ..Self::default() }
+    }
+
+    /// One that holds fewer records.
+    #[cfg(test)]
+    pub(super) fn holding(most: usize) -> Self {
+        Self { most, ..Self::new(Vec::new()) }
     }
 
     /// How many records were written.
@@ -253,7 +261,7 @@ impl Log {
         let record = Record { index: self.next, at_ms, noted, bytes };
         self.bytes += record.held();
         self.records.push_back(record);
-        while self.records.len() > RECORDS || self.bytes > BYTES {
+        while self.records.len() > self.most || self.bytes > BYTES {
             let Some(oldest) = self.records.pop_front() else { break };
             self.bytes -= oldest.held();
         }
@@ -261,7 +269,7 @@ impl Log {
 
     /// A tally of what is still held, for an answer that goes on after one record and up to another and is judged against
     /// the count of `epoch`. What fell off the ring was not read, so it was not heard.
-    pub(super) fn tally_of_held(&self, answer: Range, epoch: &str, opened: Option<&Cursor>) -> Tally {
+    pub(super) fn tally_of_held(&self, answer: Range, epoch: &str, opened: Option<&Cursor>, late: &[u64]) -> Tally {
         let mut tally = Tally::default();
         for record in &self.records {
             let Noted::Event { stamp, .. } = &record.noted else { continue };
@@ -269,9 +277,12 @@ impl Log {
                 tally.opened(opened.cloned());
             }
             let told = record.index > answer.after && record.index <= answer.until;
-            if told || stamp.as_ref().is_some_and(|stamp| stamp.epoch == epoch) {
-                // Repeats are not in the ring, and two records with one stamp contradict each other.
-                tally.hear(stamp.as_ref(), record.index);
+            // Repeats are not in the ring, and two records with one stamp contradict each other.
+            match stamp.as_ref().filter(|stamp| stamp.epoch == epoch) {
+                Some(stamp) if late.contains(&record.index) => tally.hear_late(stamp, record.index),
+                Some(stamp) => drop(tally.hear(Some(stamp), record.index)),
+                None if told => drop(tally.hear(stamp.as_ref(), record.index)),
+                None => {}
             }
         }
         tally.opened(opened.cloned());
@@ -279,6 +290,20 @@ impl Log {
             tally.doubt(*doubt);
         }
         tally
+    }
+
+    /// The stamps of an incarnation that are held, each with its record.
+    pub(super) fn stamps<'a>(&'a self, epoch: &'a str) -> impl Iterator<Item = (u64, u64)> + 'a {
+        self.records.iter().filter_map(move |record| match &record.noted {
+            Noted::Event { stamp: Some(stamp), .. } if stamp.epoch == epoch => Some((record.index, stamp.seq)),
+            _ => None,
+        })
+    }
+
+    /// Records after one that were emitted after `begun` and, as nobody had heard them, reported missing up to `told`.
+    pub(super) fn late(&self, after: u64, epoch: &str, begun: u64, told: u64) -> Vec<u64> {
+        let new = self.stamps(epoch).filter(|(index, seq)| *index > after && *seq > begun && *seq <= told);
+        new.map(|(index, _)| index).collect()
     }
 
     /// The incarnation of the last event up to a record, and its highest stamp up to there.

@@ -357,9 +357,10 @@ impl Plant {
         };
         let distrusted = cursor.as_ref().is_some_and(|cursor| self.shared.baselines.distrusts(&stream, cursor));
         let doubt = asked.check(cursor.as_ref());
-        let from = request.after.unwrap_or_else(|| Reached::beginning(opened.cursor));
+        let from = request.after.unwrap_or_else(|| Reached::beginning(opened.cursor.clone()));
         let answering = Answering {
             from,
+            begun: opened.cursor,
             cursor,
             doubt,
             distrusted,

@@ -2,7 +2,7 @@
 
 use super::{
     Baseline, Cursor, Doubt, EpochLoss, Judged, Loss, Verdict,
-    tally::{Tally, count},
+    tally::{Heard, Tally, count},
 };
 
 /// What a tally is judged against.
@@ -23,7 +23,7 @@ pub(crate) struct Against<'a> {
 impl Tally {
     /// What all of it proves.
     pub(crate) fn judge(&self, against: Against<'_>) -> Judged {
-        let Some(after) = against.after else { return self.without_cursor(against.baseline) };
+        let Some(after) = against.after else { return self.without_cursor(&against) };
         let mut end = against.end.map_or(after.seq, |end| end.min(after.seq));
         // What came while the cursor was under way and follows it without a hole was heard by this watch, not by the next.
         let there = |seq: &u64| self.stamps(&after.epoch).is_some_and(|stamps| stamps.contains_key(seq));
@@ -113,9 +113,12 @@ impl Tally {
             return self.loss(Verdict::Unknown, sentence);
         }
         if self.stands_still(after) {
-            let sentence =
-                "unknown - deliveries came while the count stood still, so it does not count them all".into();
-            return self.loss(Verdict::Unknown, sentence);
+            let sentence = if self.is_stuck(after) {
+                "unknown - deliveries came while the count stood still, so it does not count them all"
+            } else {
+                "unknown - what came had been counted before: it was late or repeated, or the count does not count it"
+            };
+            return self.loss(Verdict::Unknown, sentence.into());
         }
         match (against.baseline, before) {
             (Some(_), _) if !against.overlapped => self.loss(
@@ -170,18 +173,19 @@ impl Tally {
     }
 
     /// Without a closing cursor only the stamps speak, and only of what lies between them (semantics.md 6.4 rule 7).
-    fn without_cursor(&self, baseline: Option<&Baseline>) -> Judged {
+    fn without_cursor(&self, against: &Against<'_>) -> Judged {
         let nothing = |loss| Judged { loss, base: None, next: None, distrust: None };
         let unknown =
             "unknown - the peer gives no cursor for this event, so nothing is known of what fell between watches";
         let mut loss = self.loss(Verdict::Unknown, unknown.into());
-        let [heard] = self.epochs.as_slice() else {
-            if self.epochs.len() > 1 {
-                loss.verdict = Verdict::Unknowable;
-                loss.sentence = "unknowable - the peer restarted in this watch, and gives no cursor".into();
-            }
+        let known = against.baseline.map(|kept| &kept.cursor).or(self.before.as_ref());
+        let restarted = |heard: &Heard| known.is_some_and(|cursor| cursor.epoch != heard.epoch);
+        if self.epochs.len() > 1 || self.epochs.iter().any(restarted) {
+            loss.verdict = Verdict::Unknowable;
+            loss.sentence = "unknowable - the peer restarted since the previous cursor, and gives none now".into();
             return nothing(loss);
-        };
+        }
+        let [heard] = self.epochs.as_slice() else { return nothing(loss) };
         if let Some(doubt) = self.doubt.or((self.unstamped > 0).then_some(Doubt::Unstamped)) {
             loss.sentence = format!("{unknown}; {}", doubt.why());
             return nothing(loss);
@@ -190,21 +194,25 @@ impl Tally {
         else {
             return nothing(loss);
         };
-        let known = baseline.map(|kept| &kept.cursor).or(self.before.as_ref());
-        let known = known.filter(|cursor| cursor.epoch == heard.epoch && cursor.seq <= *highest);
         let base = known.map_or(lowest.saturating_sub(1), |cursor| cursor.seq);
-        let ahead = baseline.map(|kept| kept.ahead.as_slice()).unwrap_or_default();
-        loss.missing = self.gaps(&heard.epoch, base, *highest, ahead);
+        let ahead = against.baseline.map(|kept| kept.ahead.as_slice()).unwrap_or_default();
+        let told = ahead.iter().map(|(_, last)| *last).fold(*highest, u64::max);
+        let end = against.end.unwrap_or(told).max(base);
+        let next = Some(Cursor { epoch: heard.epoch.clone(), seq: end, since: known.and_then(|cursor| cursor.since) });
+        if end == base {
+            // Nothing beyond what was judged before; what was heard lies below it.
+            return Judged { loss, base: Some(base), next, distrust: None };
+        }
+        let first = base.saturating_add(1);
+        loss.missing = self.gaps(&heard.epoch, base, end, ahead);
         loss.missed = count(&loss.missing);
-        (loss.from, loss.to) = (Some(base.saturating_add(1)), Some(*highest));
+        (loss.from, loss.to) = (Some(first), Some(end));
         if loss.missed > 0 {
             loss.verdict = Verdict::Missed;
             loss.sentence = format!("missed {} - the stamps heard leave holes; the peer gives no cursor", loss.missed);
         } else {
-            loss.sentence = format!("{unknown}; the stamps {} to {highest} follow each other", base.saturating_add(1));
+            loss.sentence = format!("{unknown}; the stamps {first} to {end} follow each other");
         }
-        let since = known.and_then(|cursor| cursor.since);
-        let next = Some(Cursor { epoch: heard.epoch.clone(), seq: *highest, since });
         Judged { loss, base: Some(base), next, distrust: None }
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::{
     judge::Against,
-    tally::{Novelty, Tally},
+    tally::{Novelty, Tally, ranges_beyond},
 };
 
 /// How far a peer has counted one event.

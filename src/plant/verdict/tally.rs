@@ -103,6 +103,13 @@ impl Tally {
         Novelty::Fresh
     }
 
+    /// A delivery that was reported missing before: it is late, and says nothing against the count.
+    pub(crate) fn hear_late(&mut self, stamp: &Stamp, fingerprint: u64) {
+        let before = self.before.take();
+        self.hear(Some(stamp), fingerprint);
+        self.before = before;
+    }
+
     /// So many deliveries arrived and fell off here unread.
     pub(crate) fn fell_off(&mut self, deliveries: u64) {
         self.fell_off = self.fell_off.saturating_add(deliveries);
@@ -202,6 +209,20 @@ fn without(ranges: &[(u64, u64)], (first, last): (u64, u64)) -> Vec<(u64, u64)> 
         [left, right]
     });
     parts.flatten().collect()
+}
+
+/// Stamps and ranges as the fewest ranges that hold the same, of what lies beyond `floor`.
+pub(crate) fn ranges_beyond(floor: u64, all: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let mut all: Vec<(u64, u64)> = all.filter(|(_, last)| *last > floor).collect();
+    all.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (first, last) in all {
+        match merged.last_mut() {
+            Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
+            _ => merged.push((first.max(floor.saturating_add(1)), last)),
+        }
+    }
+    merged
 }
 
 pub(crate) fn count(ranges: &[(u64, u64)]) -> u64 {
