@@ -15,7 +15,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    PeerKind, Plant, PlantError, Principal,
+    Plant, PlantError, Principal,
     listening::now_ms,
     nearest,
     read_state::Snapshot,
@@ -371,7 +371,7 @@ impl Plant {
         if let Some((epoch, until)) = unreliable {
             self.shared.baselines.distrust(&stream, &epoch, until);
         }
-        read.fake = self.shared.descriptions.kind(&stream.peer) == PeerKind::Fake;
+        read.fake = self.speaks_as_fake(&stream.peer).await;
         Ok(read)
     }
 }

@@ -43,10 +43,13 @@ struct Bridge {
 
 impl Bridge {
     async fn join(url: &str, read_only: bool) -> Self {
-        let (inside, board) = loopback::board(name("bridge"));
-        let stage = Stage { board, link: link(url, "bridge"), prefix: Prefix::default() };
-        let (node, running) =
-            Node::start(identity("bridge", None), vec![mqtt::start(link(url, "bridge"), LinkId(0)), inside]);
+        Self::join_as("bridge", url, read_only).await
+    }
+
+    async fn join_as(me: &str, url: &str, read_only: bool) -> Self {
+        let (inside, board) = loopback::board(name(me));
+        let stage = Stage { board, link: link(url, me), prefix: Prefix::default() };
+        let (node, running) = Node::start(identity(me, None), vec![mqtt::start(link(url, me), LinkId(0)), inside]);
         let settings = Settings { read_only, call_timeout: Duration::from_secs(10), link_names: vec!["mqtt".into()] };
         let plant = Plant::with_fakes(node.clone(), settings, None, Some(stage));
         node.network_when(PATIENCE, Network::is_settled).await;
@@ -184,6 +187,83 @@ async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
     good(&mut client, "start_fake", json!({"name": "double", "schema": boiler()})).await;
     let made_up = good(&mut client, "start_fake", json!({"from_peer": "double"})).await;
     assert!(made_up["peer"].as_str().unwrap().starts_with("fake-"), "{made_up}");
+}
+
+/// S-126: whatever tool gives the words of a fake says that they are those of one, to the bridge that holds it and to
+/// another that has asked it nothing before.
+#[tokio::test]
+async fn s126_every_tool_that_gives_the_words_of_a_fake_says_so() {
+    let broker = Broker::start().await.unwrap();
+    let holder = Bridge::join(&broker.url(), false).await;
+    let mut starter = client_of(holder.plant.clone()).await;
+    let fields = json!({"wall": {"type": {"kind": "record", "values": {"kind": "object", "fields": {
+        "id": {"type": {"kind": "string"}}, "tag": {"type": {"kind": "string"}}}}}}});
+    let any = json!({"kind": "any"});
+    let verb = |params: Json| json!({"params": params, "returns": any});
+    let mut contract = boiler();
+    contract["namespaces"]["store"] = json!({"methods": {}, "component": {"snapshot": 1,
+        "props": {"kind": "object", "fields": {}}, "state": {"kind": "object", "fields": fields}}});
+    contract["namespaces"]["store.write"] = json!({"methods": {
+        "writable": {"params": [], "returns": any, "semantics": "query"},
+        "getOne": {"params": [any, any], "returns": any, "semantics": "query"},
+        "create": verb(json!([any, any])), "update": verb(json!([any, any, any, any])),
+        "delete": verb(json!([any, any, any]))}});
+    let script = json!({"rows": {"store.write": {"wall": {"1": {"id": "1", "tag": "N-24"}}}}});
+    let started =
+        good(&mut starter, "start_fake", json!({"name": "double", "schema": contract, "script": script})).await;
+    assert_eq!(started["collections"], 1, "{started}");
+    let boiler = |more: Json| {
+        let mut arguments = json!({"peer": "double", "namespace": "boiler"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let store = |more: Json| {
+        let mut arguments = json!({"peer": "double", "namespace": "store", "resource": "wall"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let asked = [
+        ("read_state", boiler(json!({}))),
+        ("take_control", boiler(json!({"take": true}))),
+        ("release_control", boiler(json!({}))),
+        ("read_context", json!({"peer": "double", "node": "boiler", "token": "acme.site", "axis": "physical"})),
+        ("describe_peer", json!({"peer": "double"})),
+        ("check_peer", json!({"peer": "double", "schema": contract})),
+        ("call_method", boiler(json!({"method": "read"}))),
+        ("set_state", boiler(json!({"path": "target", "value": 20}))),
+        ("set_state", boiler(json!({"path": "target", "value": 20, "expect": {"value": 77}}))),
+        ("watch_events", boiler(json!({"event": "alarm", "seconds": 1}))),
+        ("list_writable", json!({"peer": "double", "namespace": "store"})),
+        ("list_rows", store(json!({}))),
+        ("read_row", store(json!({"id": "1"}))),
+        ("write_row", store(json!({"verb": "update", "id": "1", "row": {"tag": "N-25"}, "stamp": "old"}))),
+        ("write_row", store(json!({"verb": "update", "id": "1", "row": {"tag": "N-25"}, "stamp": "old"}))),
+    ];
+    // Those that name a peer and give none of its words: what they begin is collected by another tool.
+    let silent = ["start_watch", "watch_traffic"];
+    for tool in starter.ask("tools/list", &json!({})).await["result"]["tools"].as_array().unwrap() {
+        let takes_peer = tool["inputSchema"]["properties"].get("peer").is_some();
+        let name = tool["name"].as_str().unwrap();
+        let known = silent.contains(&name) || asked.iter().any(|(asked, _)| *asked == name);
+        assert!(!takes_peer || known, "{name} is not held to it here");
+    }
+    for (at, (tool, arguments)) in asked.into_iter().enumerate() {
+        // Each asks through a bridge that knows nothing of it yet.
+        let other = Bridge::join_as(&format!("other-{at}"), &broker.url(), false).await;
+        sees(&other.node, "double", true).await;
+        let mut stranger = client_of(other.plant.clone()).await;
+        for client in [&mut starter, &mut stranger] {
+            let told = good(client, tool, arguments.clone()).await;
+            let source = json!({"peer": "double", "kind": "fake", "trust": "data"});
+            assert_eq!(told["source"], source, "{tool} {arguments}: {told}");
+        }
+        if tool == "read_state" {
+            let watch = good(&mut stranger, "start_watch", boiler(json!({}))).await["watch"].clone();
+            let read = good(&mut stranger, "read_watch", json!({"watch": watch})).await;
+            assert_eq!(read["source"]["kind"], "fake", "{read}");
+        }
+        other.node.leave();
+    }
 }
 
 /// What the broker retains of a peer, seen by one who comes later.

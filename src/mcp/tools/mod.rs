@@ -42,8 +42,8 @@ use serde_json::{Map, Value as Json};
 use super::{CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, tagged, text};
 use crate::{
     contract::path::{PathFault, Segments},
-    plant::Principal,
-    wire::{Value, instant},
+    plant::{Plant, Principal},
+    wire::{PeerName, Value, instant},
 };
 
 // The same things, as the subcommands for people show them.
@@ -239,6 +239,11 @@ const SHOWN_HEAD: usize = 12 * 1024;
 /// Where a peer's words come from.
 fn source(peer: &str, fake: bool) -> Source {
     if fake { Source::fake(peer) } else { Source::live(peer) }
+}
+
+/// The same, where the verb does not say what the peer is.
+async fn source_of(plant: &Plant, peer: &PeerName) -> Source {
+    source(peer.as_str(), plant.speaks_as_fake(peer).await)
 }
 
 /// A moment as results write it.
