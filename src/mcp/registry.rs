@@ -19,7 +19,9 @@ use super::{
     context::CallContext,
     error::{Outcome, ToolError},
     load::Work,
-    schema, text,
+    schema,
+    settling::settled,
+    text,
 };
 use crate::plant::{Plant, nearest};
 
@@ -154,7 +156,7 @@ impl Tool {
             let run = Arc::clone(&run);
             Ok(Box::pin(async move {
                 let incident = context.clone();
-                let result = run(plant, arguments, context).await?;
+                let result = run(plant.clone(), arguments, context).await.map_err(|error| settled(&plant, error))?;
                 serde_json::to_value(&result).map_err(|problem| incident.internal(&problem))
             }) as Work)
         };

@@ -64,6 +64,12 @@ impl Descriptions {
         }
     }
 
+    /// What a peer of this name said last, however long ago.
+    pub(super) fn remembered(&self, peer: &str) -> Option<Arc<Description>> {
+        let slot = self.slots().iter().find(|(name, _)| name.as_str() == peer).map(|(_, slot)| slot.clone());
+        slot?.known()?.said.ok()
+    }
+
     fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<PeerName, Arc<Slot>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }

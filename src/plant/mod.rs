@@ -19,6 +19,7 @@ mod read_context;
 mod read_state;
 mod rows;
 mod set_state;
+mod shows;
 mod tickets;
 mod traffic;
 mod verdict;
@@ -54,6 +55,7 @@ pub use read_context::{ContextRead, ContextStatus, ReadContext};
 pub use read_state::{ReadState, Snapshot};
 pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, Store, Writable, WriteRow, Written};
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
+pub(crate) use shows::Shows;
 use tickets::Tickets;
 pub use tickets::{Ticket, TicketState, TicketView};
 pub use traffic::{

@@ -143,9 +143,10 @@ async fn a_loaf_that_fails_ends_its_ticket() {
     let mut visit = Visit::begun().await;
     visit.switch("bakery", "bakeFails", json!(true)).await;
     let bake = json!({"peer": "bakery", "namespace": "oven", "method": "bake", "args": ["wheat"], "wait_seconds": 10});
-    let told = visit.good("call_method", bake.clone()).await["ticket"].take();
-    assert_eq!((&told["state"], &told["outcome"]), (&json!("rejected"), &json!("ran")), "{told}");
-    assert_eq!(told["error"]["message"], "the flame went out: the loaf is lost");
+    let told = visit.bad("call_method", bake.clone()).await;
+    assert_eq!((&told["code"], &told["outcome"]), (&json!("peer_refused"), &json!("ran")), "{told}");
+    assert_eq!(told["peer_error"]["message"], "the flame went out: the loaf is lost");
+    assert_eq!(told["ticket"]["state"], "rejected", "{told}");
     visit.switch("bakery", "bakeFails", json!(false)).await;
     assert_eq!(visit.good("call_method", bake).await["ticket"]["state"], "resolved", "the oven is free again");
     visit.ended().await;
