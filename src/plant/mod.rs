@@ -10,6 +10,7 @@ mod control;
 mod describe;
 mod descriptions;
 mod error;
+mod fake_limits;
 mod fakes;
 mod gate;
 mod leases;

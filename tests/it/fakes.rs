@@ -134,7 +134,9 @@ async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
         (&started["peer"], &started["components"], &started["emits"]),
         (&json!("double"), &json!(["boiler"]), &json!(1))
     );
-    assert_eq!((&started["source"]["kind"], &started["warnings"]), (&json!("fake"), &json!([])));
+    assert_eq!((&started["source"]["kind"], started["warnings"].as_array().unwrap().len()), (&json!("fake"), 1));
+    let warned = started["warnings"][0].as_str().unwrap();
+    assert!(warned.contains("require authority: boiler.setTarget, boiler.report run for everybody"), "{warned}");
     sees(&hmi, "double", true).await;
 
     let listed = good(&mut client, "list_peers", json!({"kind": "fake"})).await;
@@ -264,6 +266,35 @@ async fn s126_every_tool_that_gives_the_words_of_a_fake_says_so() {
         }
         other.node.leave();
     }
+}
+
+/// S-111 and 10.3: a fake of a peer requires authority where the peer does; what later answers the peer does not describe is
+/// said. A fake of the same contract without the peer requires none, and says so, even while the other one stands.
+#[tokio::test]
+async fn a_fake_of_a_peer_requires_authority_where_the_peer_does() {
+    let demo = Demo::start().await.unwrap();
+    let bridge = Bridge::join(demo.url(), false).await;
+    let mut client = client_of(bridge.plant.clone()).await;
+    let started = good(&mut client, "start_fake", json!({"name": "twin", "from_peer": "bakery"})).await;
+    assert!(started["warnings"].to_string().contains("oven.bake: the peer answers with what looks like"), "{started}");
+    let at = |peer: &str| json!({"peer": peer, "namespace": "oven", "method": "calibrate", "args": [1]});
+    let refused = bad(&mut client, "call_method", at("twin")).await;
+    assert_eq!((&refused["code"], &refused["outcome"]), (&json!("not_in_control"), &json!("not_run")), "{refused}");
+    let described = |peer: &str| json!({"peer": peer, "namespace": "oven", "format": "detailed"});
+    let twin = good(&mut client, "describe_peer", described("twin")).await;
+    let real = good(&mut client, "describe_peer", described("bakery")).await;
+    let authority = |told: &Json| {
+        let methods = told["namespaces"][0]["methods"].as_array().unwrap().clone();
+        methods
+            .into_iter()
+            .map(|method| (method["name"].clone(), method["requiresAuthority"].clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(authority(&twin), authority(&real));
+    good(&mut client, "take_control", json!({"peer": "twin", "namespace": "oven"})).await;
+    good(&mut client, "call_method", at("twin")).await;
+    bridge.plant.stop_all_fakes().await;
+    demo.stop().await;
 }
 
 /// What the broker retains of a peer, seen by one who comes later.
