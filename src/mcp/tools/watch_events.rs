@@ -151,7 +151,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         cursor: watched.cursor.map(CursorShown::from),
         ended: if watched.full { "full" } else { "time" },
         interrupted: watched.interrupted,
-        note: loss::undeclared(watched.declared, stream.peer.as_str(), &stream.event),
+        note: loss::undeclared(watched.declared, &watched.nearest, stream),
         source: source(stream.peer.as_str(), watched.fake),
         heard: watched.heard.into_iter().map(Entry::from).collect(),
     })
