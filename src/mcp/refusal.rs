@@ -60,8 +60,8 @@ impl From<PlantError> for ToolError {
             PlantError::InvalidParams { argument, problem, signature, .. } => {
                 Self::new(ErrorCode::InvalidParams, format!("InvalidParams, before sending: {problem}"))
                     .argument(argument)
+                    .fix(format!("the signature is {signature}{}", how_written(&problem)))
                     .problem(problem)
-                    .fix(format!("the signature is {signature}"))
                     .detail("signature", signature)
                     .outcome(Outcome::NotRun)
             }
@@ -119,6 +119,18 @@ impl ToolError {
             Some(key) if self.code() == ErrorCode::UnknownOutcome => self.detail("idempotency_key", key),
             Some(_) | None => self,
         }
+    }
+}
+
+/// How a value is written for which JSON has no type, where one was expected.
+fn how_written(problem: &str) -> &'static str {
+    let expected = |what: &str| problem.contains(&format!("expected {what}, got"));
+    if expected("a date") {
+        r#"; a date is written {"$date": "2026-08-07T18:22:10.114Z"}"#
+    } else if expected("bytes") {
+        r#"; a byte string is written {"$bytes": "base64"}"#
+    } else {
+        ""
     }
 }
 

@@ -330,6 +330,8 @@ mod tests {
                 attached: true,
                 idle_left: Duration::ZERO,
                 declared: None,
+                nearest: Vec::new(),
+                lacking: Vec::new(),
             };
             let cursor = Some(Cursor { epoch: "A".into(), seq: self.seq, since: None });
             let from = self.reached.clone();

@@ -137,6 +137,23 @@ async fn a_description_says_where_an_instance_stands() {
     visit.ended().await;
 }
 
+/// A value for which JSON has no type is written as the refusal says.
+#[tokio::test]
+async fn a_refusal_says_how_a_date_and_bytes_are_written() {
+    let mut visit = Visit::begun().await;
+    let stamp = |args: Json| json!({"peer": "bakery", "namespace": "oven", "method": "stampLot", "args": args});
+    let date = json!({"$date": "2026-08-07T18:22:10.114Z"});
+    for (args, says) in [
+        (json!(["2026-08-07", "AP+A"]), r#"{"$date": "2026-08-07T18:22:10.114Z"}"#),
+        (json!([date, "AP+A"]), r#"{"$bytes": "base64"}"#),
+    ] {
+        let error = visit.bad("call_method", stamp(args)).await;
+        assert!(error["fix"].as_str().unwrap().contains(says), "{error}");
+    }
+    visit.good("call_method", stamp(json!([date, {"$bytes": "AP+A"}]))).await;
+    visit.ended().await;
+}
+
 /// Switch `bakeFails`: what answers later fails later.
 #[tokio::test]
 async fn a_loaf_that_fails_ends_its_ticket() {

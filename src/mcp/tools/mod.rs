@@ -39,7 +39,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, context::Door, tagged, text};
+use super::{CallContext, ErrorCode, Source, Tool, ToolError, check::unusable_argument, context::Door, tagged, text};
 use crate::{
     contract::path::{PathFault, Segments},
     plant::{Plant, Principal},
@@ -137,7 +137,7 @@ impl PathArgument {
         };
         segments.map_err(|fault: PathFault| {
             let expected = "a.b.c, a JSON Pointer such as /a/b.c, or a list of segments";
-            bad_argument("/path", expected, "something else").problem(fault.to_string())
+            unusable_argument("/path", expected, &fault.to_string())
         })
     }
 }
@@ -154,8 +154,7 @@ fn principal(context: &CallContext) -> Principal {
 /// A value of the plant from an argument.
 fn plant_value(json: Json, pointer: &str) -> Result<Value, ToolError> {
     tagged::from_json(json).map_err(|error| {
-        bad_argument(&format!("{pointer}{}", error.pointer), "a value the plant can hold", "something else")
-            .problem(error.problem)
+        unusable_argument(&format!("{pointer}{}", error.pointer), "a value the plant can hold", &error.problem)
     })
 }
 
