@@ -101,7 +101,9 @@ fn number(word: &str) -> Result<Value, String> {
     if let Ok(integer) = word.parse::<i128>() {
         let safe =
             i64::try_from(integer).ok().filter(|integer| integer.unsigned_abs() <= MAX_SAFE_INTEGER.unsigned_abs());
-        return safe.map(Value::Int).ok_or_else(|| format!("{word} is beyond 2^53 and would lose digits"));
+        return safe.map(Value::Int).ok_or_else(|| {
+            format!("{word} is beyond {MAX_SAFE_INTEGER} (2^53-1), the greatest integer that keeps its digits")
+        });
     }
     match word.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(Value::Float(number)),
@@ -180,13 +182,21 @@ mod tests {
             ("NaN", NUMBER, "expected a number, got 'NaN'"),
             ("0x10", NUMBER, "expected a number, got '0x10'"),
             ("1e999", NUMBER, "expected a number, got '1e999'"),
-            ("9007199254740993", NUMBER, "9007199254740993 is beyond 2^53 and would lose digits"),
+            (
+                "9007199254740993",
+                NUMBER,
+                "9007199254740993 is beyond 9007199254740991 (2^53-1), the greatest integer that keeps its digits",
+            ),
             ("yes", boolean, "expected true or false, got 'yes'"),
             ("2026-08-07T18:22", date, "expected a date, got '2026-08-07T18:22'"),
             ("0xF", bytes, "expected hex bytes, got '0xF'"),
             ("xy", bytes, "expected hex bytes, got 'xy'"),
             ("1,2", array, "expected number[] as JSON, got '1,2'"),
-            ("9007199254740993", r#"{"kind":"any"}"#, "9007199254740993 is beyond 2^53 and would lose digits"),
+            (
+                "9007199254740993",
+                r#"{"kind":"any"}"#,
+                "9007199254740993 is beyond 9007199254740991 (2^53-1), the greatest integer that keeps its digits",
+            ),
         ] {
             assert_eq!(read(word, kind), Err(problem.into()), "{word} as {kind}");
         }

@@ -327,6 +327,14 @@ pub fn bad_argument(pointer: &str, expected: &str, got: &str) -> ToolError {
         .got(got)
 }
 
+/// An argument of the right JSON type that cannot be used, with what is wrong with it.
+pub fn unusable_argument(pointer: &str, expected: &str, problem: &str) -> ToolError {
+    ToolError::new(ErrorCode::BadArgument, format!("{pointer}: {problem}; expected {expected}"))
+        .argument(pointer)
+        .expected(expected)
+        .problem(problem)
+}
+
 /// A value as an error shows it: short, on one line.
 pub fn got(value: &Json) -> String {
     match value {

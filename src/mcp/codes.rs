@@ -103,7 +103,7 @@ codes! {
     NameInUse "name_in_use" No, "a peer, another fake or the bridge itself answers to that name", "choose another name", "";
     InvalidContract "invalid_contract" No, "the contract is not a valid one", "correct what `problems` points at", "`problems` (with JSON Pointers)";
     InvalidScript "invalid_script" No, "the script names what the contract lacks, or cannot run", "correct what `problems` points at", "`problems`";
-    ExecDisabled "exec_disabled" No, "this needs --allow-exec", "ask a person to start the bridge with --allow-exec", "";
+    ExecDisabled "exec_disabled" No, "a script brings code along, and this bridge runs none", "leave `handlers` and `python` out", "`uses`";
     FakeFailed "fake_failed" Yes, "the fake could not join or did not answer", "start it again", "";
     UnknownContract "unknown_contract" No, "no contract of that name is stored", "use one of `alternatives`", "`alternatives`";
     UnknownScript "unknown_script" No, "no script of that name is stored", "use one of `alternatives`", "`alternatives`";
@@ -114,7 +114,7 @@ codes! {
     InstallFailed "install_failed" No, "the package manager refused", "read `problem` and change what it names", "`problem` (the package manager's words, cut)";
     AuditUnavailable "audit_unavailable" Yes, "the audit trail cannot be written, so changing calls are refused", "ask a person to make the audit trail writable", "";
     CannotRead "cannot_read" No, "a file cannot be read", "correct the file named in `message`", "the name, never the path above the directory";
-    CannotWrite "cannot_write" No, "a file cannot be written", "correct the file named in `message`", "the name, never the path above the directory";
+    CannotWrite "cannot_write" No, "a file cannot be written, or is not what was expected of it", "correct the file named in `message`", "the name, never the path above the directory";
     TapUnavailable "tap_unavailable" Yes, "nothing here can watch traffic", "wait for a link that can, then call again", "";
     StaleCursor "stale_cursor" No, "the cursor belongs to another tool, other filters, another process or an older generation", "start again without `cursor`", "";
     Internal "internal" No, "a bug of the bridge; the details are in its log only", "give the incident id to a person", "`incident`";

@@ -160,6 +160,13 @@ impl ToolError {
         self
     }
 
+    /// The same without such a member.
+    #[must_use]
+    pub fn without(mut self, key: &str) -> Self {
+        self.0.details.remove(key);
+        self
+    }
+
     /// The code.
     pub fn code(&self) -> ErrorCode {
         self.0.code

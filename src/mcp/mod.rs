@@ -13,10 +13,12 @@ pub mod load;
 pub mod page;
 mod refusal;
 mod refusal_documents;
+mod refusal_tickets;
 pub mod registry;
 pub mod result;
 pub mod schema;
 pub mod server;
+mod settling;
 pub mod text;
 pub mod tools;
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::{
-    ErrorCode, NextCall, Outcome, ToolError,
+    ErrorCode, Outcome, ToolError,
     refusal_documents::{of_contracts, of_fakes},
+    settling::{instead, read_state},
 };
 use crate::{
     contract::{Effect, context::Ref},
@@ -62,8 +63,8 @@ impl From<PlantError> for ToolError {
             PlantError::InvalidParams { argument, problem, signature, .. } => {
                 Self::new(ErrorCode::InvalidParams, format!("InvalidParams, before sending: {problem}"))
                     .argument(argument)
+                    .fix(format!("the signature is {signature}{}", how_written(&problem)))
                     .problem(problem)
-                    .fix(format!("the signature is {signature}"))
                     .detail("signature", signature)
                     .outcome(Outcome::NotRun)
             }
@@ -116,11 +117,23 @@ impl From<PlantError> for ToolError {
 
 impl ToolError {
     /// The key the command carried, where its outcome is unknown.
-    fn keyed(self, key: Option<String>) -> Self {
+    pub(super) fn keyed(self, key: Option<String>) -> Self {
         match key {
             Some(key) if self.code() == ErrorCode::UnknownOutcome => self.detail("idempotency_key", key),
             Some(_) | None => self,
         }
+    }
+}
+
+/// How a value is written for which JSON has no type, where one was expected.
+fn how_written(problem: &str) -> &'static str {
+    let expected = |what: &str| problem.contains(&format!("expected {what}, got"));
+    if expected("a date") {
+        r#"; a date is written {"$date": "2026-08-07T18:22:10.114Z"}"#
+    } else if expected("bytes") {
+        r#"; a byte string is written {"$bytes": "base64"}"#
+    } else {
+        ""
     }
 }
 
@@ -337,27 +350,16 @@ fn unanswered(doubt: &Doubt, message: String) -> ToolError {
     }
 }
 
-fn unknown_outcome(target: &Target, message: String) -> ToolError {
-    let read = read_state(target);
+pub(super) fn unknown_outcome(target: &Target, message: String) -> ToolError {
+    let read = read_state(target.peer.as_str(), &target.namespace);
     ToolError::new(ErrorCode::UnknownOutcome, message)
         .cause("the request left and nothing conclusive came back")
-        .fix(format!(
-            "do not repeat it; see what the plant holds: {} {}",
-            read.tool,
-            Json::Object(read.arguments.clone())
-        ))
+        .fix(instead(&read))
         .settle_with(&read)
 }
 
-pub(super) fn read_state(target: &Target) -> NextCall {
-    let mut arguments = Map::new();
-    arguments.insert("peer".into(), target.peer.as_str().into());
-    arguments.insert("namespace".into(), target.namespace.as_str().into());
-    NextCall { tool: "read_state".into(), arguments }
-}
-
 /// A refusal by the peer, in its own words.
-fn refused(target: &Target, error: &RemoteError, certainty: Certainty, observes: bool) -> ToolError {
+pub(super) fn refused(target: &Target, error: &RemoteError, certainty: Certainty, observes: bool) -> ToolError {
     let code = match error.code.as_str() {
         "Busy" => ErrorCode::PeerBusy,
         "Superseded" => ErrorCode::Superseded,

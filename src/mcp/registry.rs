@@ -19,7 +19,9 @@ use super::{
     context::CallContext,
     error::{Outcome, ToolError},
     load::Work,
-    schema, text,
+    schema,
+    settling::settled,
+    text,
 };
 use crate::plant::{Plant, nearest};
 
@@ -164,7 +166,7 @@ impl Tool {
             let run = Arc::clone(&run);
             Ok(Box::pin(async move {
                 let incident = context.clone();
-                let result = run(plant, arguments, context).await?;
+                let result = run(plant.clone(), arguments, context).await.map_err(|error| settled(&plant, error))?;
                 serde_json::to_value(&result).map_err(|problem| incident.internal(&problem))
             }) as Work)
         };
@@ -232,9 +234,18 @@ impl Tool {
             return Err(bad_argument(&format!("/{argument}"), &format!("nothing: it needs {flag}"), "a value")
                 .fix(format!("leave it out, or ask a person to start the bridge with {flag}")));
         }
-        self.checker.get_or_init(|| Checker::compile(&self.arguments()).0).check(&arguments)?;
-        (self.start)(plant, arguments, context)
+        let changes = !self.spec.hints.read_only;
+        let checker = self.checker.get_or_init(|| Checker::compile(&self.arguments()).0);
+        checker.check(&arguments).map_err(|error| unsent(changes, error))?;
+        let work = (self.start)(plant, arguments, context).map_err(|error| unsent(changes, error))?;
+        Ok(Box::pin(async move { work.await.map_err(|error| unsent(changes, error)) }))
     }
+}
+
+/// An argument that a tool that changes something refuses was refused before anything was sent.
+fn unsent(changes: bool, error: ToolError) -> ToolError {
+    let certain = changes && error.code() == ErrorCode::BadArgument && error.certainty().is_none();
+    if certain { error.outcome(Outcome::NotRun) } else { error }
 }
 
 /// All tools, of which this process offers some.

@@ -1,16 +1,15 @@
 //! What of the network stands in the log.
 
 use super::state::Note;
-use crate::wire::PeerName;
+use crate::{link::LinkId, wire::PeerName};
 
 /// Logs what happened and changed nothing.
 pub(super) fn note(note: &Note) {
     match note {
-        Note::Up(link) => tracing::info!(link = link.0, "the link is up"),
+        Note::Up(link) => tracing::info!(link = named(*link), "the link is up"),
         Note::Down(link, reason) => {
-            tracing::warn!(
-                target: "plantbridge::links", link = link.0, kind = ?reason.kind, "the link is down: {}", reason.detail
-            );
+            let link = named(*link);
+            tracing::warn!(target: "plantbridge::links", link, kind = ?reason.kind, "the link is down: {}", reason.detail);
         }
         Note::LateReply(from) => tracing::debug!(%from, "an answer came late, or to nothing we asked"),
         Note::ForeignReply { asked, from } => {
@@ -20,6 +19,11 @@ pub(super) fn note(note: &Note) {
         Note::Refused(why) => tracing::debug!("a frame was refused: {why}"),
         Note::Unwritten(why) => tracing::warn!("an answer or event of ours could not be written: {why}"),
     }
+}
+
+/// The number of a link; the one inside this process has none worth telling.
+fn named(link: LinkId) -> String {
+    if link.is_inside() { "inside".into() } else { link.0.to_string() }
 }
 
 /// The same of a peer beside ours, whose host has a log of its own.

@@ -80,6 +80,12 @@ impl Descriptions {
         }
     }
 
+    /// What a peer of this name said last, however long ago.
+    pub(super) fn remembered(&self, peer: &str) -> Option<Arc<Description>> {
+        let slot = self.slots().iter().find(|(name, _)| name.as_str() == peer).map(|(_, slot)| slot.clone());
+        slot?.known()?.said.ok()
+    }
+
     fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<PeerName, Arc<Slot>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,6 +156,21 @@ impl Slot {
 }
 
 impl Plant {
+    /// What a peer is, as far as that is known without asking it.
+    pub(super) fn kind(&self, peer: &PeerName) -> PeerKind {
+        if self.fakes().is_one(peer) { PeerKind::Fake } else { self.shared.descriptions.kind(peer) }
+    }
+
+    /// Whether the words of this peer are those of a fake. One that announces a shape is asked, if it was not yet; of
+    /// another nothing more than was heard is known.
+    pub(crate) async fn speaks_as_fake(&self, peer: &PeerName) -> bool {
+        let announces = self.node().network().roster.get(peer).is_some_and(|seen| seen.shape.is_some());
+        if announces && self.kind(peer) == PeerKind::Unknown {
+            let _ = self.description_if_any(peer).await;
+        }
+        self.kind(peer) == PeerKind::Fake
+    }
+
     /// What a peer says of itself, from memory where that is fresh.
     pub(super) async fn description(&self, peer: &PeerName, timeout: Duration) -> Result<Arc<Description>, PlantError> {
         self.description_or_why(peer, timeout).await?.map_err(|unsaid| unsaid.of(peer))

@@ -1,8 +1,15 @@
 //! Fakes: standing a peer up from a contract, taking it down, and which there are.
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 
-use super::{ContractSource, Plant, PlantError, Principal, Purpose, Target, gate::Action, nearest, while_wanted};
+use super::{
+    ContractSource, Plant, PlantError, Principal, Purpose, Target,
+    fake_limits::{command, warning},
+    gate::Action,
+    nearest, while_wanted,
+};
 use crate::{
     contract::Effect,
     fake::{FakeLine, Over, Plan, PlanFault, StartFault, Taken, Withdrawn},
@@ -61,7 +68,12 @@ impl Plant {
             for what in &mut warnings {
                 *what = format!("not served: {what}");
             }
-            let contract = self.fakes().share(&sourced.document, sourced.contract);
+            let described = sourced.description;
+            let mut contract = sourced.contract;
+            let commanded = described.as_ref().is_some_and(|said| command(&mut contract, said));
+            warnings.extend(warning(&contract, described.is_some()));
+            // The document does not say what requires authority: one that says more is not shared by what is written.
+            let contract = if commanded { Arc::new(contract) } else { self.fakes().share(&sourced.document, contract) };
             let plan = Plan::new(contract, script.as_ref(), now_ms()).map_err(|fault| unplayable(label, fault))?;
             warnings.extend(plan.warnings().iter().cloned());
             let is_component = |namespace: &&crate::contract::Namespace| namespace.component.is_some();

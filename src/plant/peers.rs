@@ -58,11 +58,7 @@ impl Plant {
         let line = |(name, seen): (&PeerName, &Seen)| {
             let mut seen = seen.clone();
             seen.links.retain(|link| network.is_link_up(*link));
-            (!seen.links.is_empty()).then(|| PeerLine {
-                name: name.clone(),
-                seen,
-                kind: if self.fakes().is_one(name) { PeerKind::Fake } else { self.shared.descriptions.kind(name) },
-            })
+            (!seen.links.is_empty()).then(|| PeerLine { name: name.clone(), seen, kind: self.kind(name) })
         };
         let mut lines: Vec<PeerLine> = network.roster.iter().filter_map(line).collect();
         lines.sort_unstable_by(|a, b| a.name.cmp(&b.name));

@@ -10,6 +10,7 @@ use super::{
     call::find_namespace,
     descriptions::is_fake,
     listening::{fingerprint, weigh},
+    undeclared::{Declared, undeclared_is_not_gapless},
     verdict::{Against, Cursor, Doubt, Loss, Novelty, Tally, Verdict},
 };
 use crate::{
@@ -80,6 +81,8 @@ pub struct EventsWatched {
     pub interrupted: u32,
     /// Whether the peer declares the event; `None`: it says nothing of itself.
     pub declared: Option<bool>,
+    /// Of an event that is not declared: declared ones like it.
+    pub nearest: Vec<String>,
     /// Whether the peer says that it is a fake.
     pub fake: bool,
 }
@@ -140,11 +143,13 @@ impl Plant {
             listening.tally.doubt(doubt);
         }
         listening.stragglers(after.as_ref()).await;
-        let (loss, told) = self.told(window, &stream, &mut listening, after.as_ref());
+        let (mut loss, told) = self.told(window, &stream, &mut listening, after.as_ref());
         let Listening { heard, interrupted, .. } = listening;
-        let declared = description.as_ref().map(|known| declares(known, &stream));
+        let (declared, nearest) = Declared::of(description.as_deref(), &stream).parts();
+        undeclared_is_not_gapless(&mut loss, &stream, declared, after.as_ref());
         let fake = description.is_some_and(|known| is_fake(&known));
-        Ok(EventsWatched { stream, heard, loss, cursor: after, told, took, full, interrupted, declared, fake })
+        let cursor = after;
+        Ok(EventsWatched { stream, heard, loss, cursor, told, took, full, interrupted, declared, nearest, fake })
     }
 
     /// Judges, and notes what the client is told.
@@ -207,7 +212,7 @@ impl Plant {
 }
 
 /// Why a peer would not let us listen.
-pub(super) fn cannot_listen(stream: Stream, description: Option<&Description>, error: CallError) -> PlantError {
+fn cannot_listen(stream: Stream, description: Option<&Description>, error: CallError) -> PlantError {
     let code = if let CallError::Refused(error) = &error { error.code.as_str() } else { "" };
     match code {
         "MethodNotFound" => PlantError::UnknownEvent {
@@ -220,15 +225,27 @@ pub(super) fn cannot_listen(stream: Stream, description: Option<&Description>, e
     }
 }
 
-/// The failure of a subscription.
-pub(super) fn subscribing_failed(peer: &PeerName, namespace: String, error: CallError) -> PlantError {
-    let target = Target { peer: peer.clone(), namespace, method: "on".into() };
-    PlantError::Call { target, checked: false, observes: true, idempotency_key: None, error }
+/// Why a peer would not let us watch, an event or what a component holds.
+pub(super) async fn cannot_watch(
+    plant: &Plant,
+    stream: Stream,
+    description: Option<&Description>,
+    error: CallError,
+) -> PlantError {
+    if stream.event != SNAPSHOT {
+        return cannot_listen(stream, description, error);
+    }
+    let absent = matches!(&error, CallError::Refused(error) if error.code == "ClassNotFound");
+    if absent {
+        return plant.not_a_component(stream.peer, stream.namespace).await;
+    }
+    subscribing_failed(&stream.peer, stream.namespace, error)
 }
 
-/// Whether a peer declares the event.
-pub(super) fn declares(description: &Description, stream: &Stream) -> bool {
-    description.namespace(&stream.namespace).is_some_and(|known| known.event(&stream.event).is_some())
+/// The failure of a subscription.
+fn subscribing_failed(peer: &PeerName, namespace: String, error: CallError) -> PlantError {
+    let target = Target { peer: peer.clone(), namespace, method: "on".into() };
+    PlantError::Call { target, checked: false, observes: true, idempotency_key: None, error }
 }
 
 /// Every event a peer declares.

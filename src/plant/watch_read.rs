@@ -46,6 +46,10 @@ pub struct WatchLine {
     pub idle_left: Duration,
     /// Whether the peer declares the event; `None`: it says nothing of itself, or no event is watched.
     pub declared: Option<bool>,
+    /// Of an event that is not declared: declared ones like it.
+    pub nearest: Vec<String>,
+    /// Paths that the component does not declare, each with what it declares there.
+    pub lacking: Vec<(String, Vec<String>)>,
 }
 
 /// A read of a watch.
@@ -99,6 +103,11 @@ pub struct WatchRead {
 }
 
 impl Reached {
+    /// How far the peer had counted.
+    pub(super) fn cursor(&self) -> Option<&Cursor> {
+        self.cursor.as_ref()
+    }
+
     /// Nothing yet: a watch is judged from where it began.
     pub(super) fn beginning(cursor: Option<Cursor>) -> Self {
         Self { cursor, ..Self::default() }
@@ -444,6 +453,8 @@ mod tests {
                 attached: true,
                 idle_left: Duration::ZERO,
                 declared: None,
+                nearest: Vec::new(),
+                lacking: Vec::new(),
             };
             let answering = Answering {
                 from: self.reached.clone(),

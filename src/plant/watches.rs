@@ -15,12 +15,13 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    PeerKind, Plant, PlantError, Principal,
+    Plant, PlantError, Principal,
     listening::now_ms,
     nearest,
     read_state::Snapshot,
+    undeclared::{Declared, undeclared_is_not_gapless},
     verdict::Cursor,
-    watch_events::{GRACE, cannot_listen, declares, subscribing_failed},
+    watch_events::{GRACE, cannot_watch},
     watch_log::{Gap, Log},
     watch_read::{Answering, Reached, ReadWatch, WatchLine, WatchRead, WatchTarget},
 };
@@ -74,6 +75,8 @@ struct Watched {
 struct Opened {
     cursor: Option<Cursor>,
     records: u64,
+    /// What the peer says of the event.
+    declared: Declared,
 }
 
 /// What a watch shares with its task.
@@ -175,6 +178,7 @@ impl Watches {
 impl Watched {
     fn line(&self, id: &str) -> WatchLine {
         let log = self.shared.log();
+        let (declared, nearest) = self.opened.declared.parts();
         WatchLine {
             id: id.into(),
             stream: self.stream.clone(),
@@ -184,7 +188,9 @@ impl Watched {
             written: log.written(),
             held: log.records().count(),
             attached: log.is_attached(),
-            declared: None,
+            declared,
+            nearest,
+            lacking: Vec::new(),
             idle_left: self.shared.ends().saturating_duration_since(Instant::now()),
         }
     }
@@ -215,11 +221,13 @@ impl Plant {
         };
         match opening {
             Ok((subscription, opened)) => {
-                let declared = description.map(|known| declares(&known, &stream));
+                let declared = Declared::of(description.as_deref(), &stream);
+                let lacking = self.lacking(&stream, &request.target).await;
+                let opened = Opened { declared, ..opened };
                 let line = self.hold(principal, (stream, request.target), shared, subscription, opened)?;
-                Ok(WatchLine { declared, ..line })
+                Ok(WatchLine { lacking, ..line })
             }
-            Err(error) => Err(self.cannot_watch(stream, description.as_deref(), error).await),
+            Err(error) => Err(cannot_watch(self, stream, description.as_deref(), error).await),
         }
     }
 
@@ -276,23 +284,7 @@ impl Plant {
             }
         };
         let records = shared.log().written();
-        Ok((subscription, Opened { cursor, records }))
-    }
-
-    async fn cannot_watch(
-        &self,
-        stream: Stream,
-        description: Option<&crate::contract::Description>,
-        error: CallError,
-    ) -> PlantError {
-        if stream.event != SNAPSHOT {
-            return cannot_listen(stream, description, error);
-        }
-        let absent = matches!(&error, CallError::Refused(error) if error.code == "ClassNotFound");
-        if absent {
-            return self.not_a_component(stream.peer, stream.namespace).await;
-        }
-        subscribing_failed(&stream.peer, stream.namespace, error)
+        Ok((subscription, Opened { cursor, records, ..Opened::default() }))
     }
 
     /// Every watch that is held, by id.
@@ -372,7 +364,9 @@ impl Plant {
         if let Some((epoch, until)) = unreliable {
             self.shared.baselines.distrust(&stream, &epoch, until);
         }
-        read.fake = self.shared.descriptions.kind(&stream.peer) == PeerKind::Fake;
+        let end = read.reached.cursor().cloned();
+        undeclared_is_not_gapless(&mut read.loss, &stream, read.line.declared, end.as_ref());
+        read.fake = self.speaks_as_fake(&stream.peer).await;
         Ok(read)
     }
 }

@@ -172,7 +172,7 @@ fn decode_number(number: &Number) -> Result<Value, Trail> {
 }
 
 fn too_large(number: &Number) -> Result<Value, Trail> {
-    problem(format!("{number} is beyond 2^53 and would lose digits"))
+    problem(format!("{number} is beyond {MAX_SAFE} (2^53-1), the greatest integer that keeps its digits"))
 }
 
 fn decode_object(mut members: JsonMap<String, Json>, depth: usize) -> Result<Value, Trail> {

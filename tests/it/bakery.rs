@@ -137,15 +137,33 @@ async fn a_description_says_where_an_instance_stands() {
     visit.ended().await;
 }
 
+/// A value for which JSON has no type is written as the refusal says.
+#[tokio::test]
+async fn a_refusal_says_how_a_date_and_bytes_are_written() {
+    let mut visit = Visit::begun().await;
+    let stamp = |args: Json| json!({"peer": "bakery", "namespace": "oven", "method": "stampLot", "args": args});
+    let date = json!({"$date": "2026-08-07T18:22:10.114Z"});
+    for (args, says) in [
+        (json!(["2026-08-07", "AP+A"]), r#"{"$date": "2026-08-07T18:22:10.114Z"}"#),
+        (json!([date, "AP+A"]), r#"{"$bytes": "base64"}"#),
+    ] {
+        let error = visit.bad("call_method", stamp(args)).await;
+        assert!(error["fix"].as_str().unwrap().contains(says), "{error}");
+    }
+    visit.good("call_method", stamp(json!([date, {"$bytes": "AP+A"}]))).await;
+    visit.ended().await;
+}
+
 /// Switch `bakeFails`: what answers later fails later.
 #[tokio::test]
 async fn a_loaf_that_fails_ends_its_ticket() {
     let mut visit = Visit::begun().await;
     visit.switch("bakery", "bakeFails", json!(true)).await;
     let bake = json!({"peer": "bakery", "namespace": "oven", "method": "bake", "args": ["wheat"], "wait_seconds": 10});
-    let told = visit.good("call_method", bake.clone()).await["ticket"].take();
-    assert_eq!((&told["state"], &told["outcome"]), (&json!("rejected"), &json!("ran")), "{told}");
-    assert_eq!(told["error"]["message"], "the flame went out: the loaf is lost");
+    let told = visit.bad("call_method", bake.clone()).await;
+    assert_eq!((&told["code"], &told["outcome"]), (&json!("peer_refused"), &json!("ran")), "{told}");
+    assert_eq!(told["peer_error"]["message"], "the flame went out: the loaf is lost");
+    assert_eq!(told["ticket"]["state"], "rejected", "{told}");
     visit.switch("bakery", "bakeFails", json!(false)).await;
     assert_eq!(visit.good("call_method", bake).await["ticket"]["state"], "resolved", "the oven is free again");
     visit.ended().await;

@@ -43,10 +43,13 @@ struct Bridge {
 
 impl Bridge {
     async fn join(url: &str, read_only: bool) -> Self {
-        let (inside, board) = loopback::board(name("bridge"));
-        let stage = Stage { board, link: link(url, "bridge"), prefix: Prefix::default() };
-        let (node, running) =
-            Node::start(identity("bridge", None), vec![mqtt::start(link(url, "bridge"), LinkId(0)), inside]);
+        Self::join_as("bridge", url, read_only).await
+    }
+
+    async fn join_as(me: &str, url: &str, read_only: bool) -> Self {
+        let (inside, board) = loopback::board(name(me));
+        let stage = Stage { board, link: link(url, me), prefix: Prefix::default() };
+        let (node, running) = Node::start(identity(me, None), vec![mqtt::start(link(url, me), LinkId(0)), inside]);
         let settings = Settings { read_only, call_timeout: Duration::from_secs(10), link_names: vec!["mqtt".into()] };
         let plant = Plant::with_fakes(node.clone(), settings, None, Some(stage));
         node.network_when(PATIENCE, Network::is_settled).await;
@@ -131,7 +134,9 @@ async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
         (&started["peer"], &started["components"], &started["emits"]),
         (&json!("double"), &json!(["boiler"]), &json!(1))
     );
-    assert_eq!((&started["source"]["kind"], &started["warnings"]), (&json!("fake"), &json!([])));
+    assert_eq!((&started["source"]["kind"], started["warnings"].as_array().unwrap().len()), (&json!("fake"), 1));
+    let warned = "require authority: boiler.setTarget, boiler.report run for everybody";
+    assert!(started["warnings"][0].as_str().unwrap().contains(warned), "{started}");
     sees(&hmi, "double", true).await;
 
     let listed = good(&mut client, "list_peers", json!({"kind": "fake"})).await;
@@ -146,22 +151,18 @@ async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
         (&read["result"], &read["checked"], &read["source"]["kind"]),
         (&json!(21.5), &json!(true), &json!("fake"))
     );
-    let mut report = at("report");
-    report["wait_seconds"] = json!(10);
+    let report = json!({"peer": "double", "namespace": "boiler", "method": "report", "wait_seconds": 10});
     let report = good(&mut client, "call_method", report).await;
     assert_eq!((&report["ticket"]["state"], &report["result"]), (&json!("resolved"), &json!(7)), "{report}");
     let set = json!({"peer": "double", "namespace": "boiler", "path": "target", "value": 80, "verify_seconds": 5});
     assert_eq!(good(&mut client, "set_state", set).await["confirmed"], true);
-    let state = good(&mut client, "read_state", json!({"peer": "double", "namespace": "boiler"})).await;
-    assert_eq!(state["state"]["target"], 80);
+    let boiler_of = json!({"peer": "double", "namespace": "boiler"});
+    assert_eq!(good(&mut client, "read_state", boiler_of).await["state"]["target"], 80);
     let watch = json!({"peer": "double", "namespace": "boiler", "event": "alarm", "seconds": 5, "max_events": 3});
     let heard = good(&mut client, "watch_events", watch).await;
     assert_eq!(heard["heard"].as_array().unwrap().len(), 3, "{heard}");
-    assert_eq!(
-        (&heard["heard"][0]["args"], &heard["loss_detail"]["verdict"]),
-        (&json!(["hot"]), &json!("first")),
-        "{heard}"
-    );
+    let told = (&heard["heard"][0]["args"], &heard["loss_detail"]["verdict"]);
+    assert_eq!(told, (&json!(["hot"]), &json!("first")), "{heard}");
 
     // Somebody else calls it over the network, and it is the same fake.
     let answer = hmi.call(call("double", "boiler", "read", vec![])).await.unwrap();
@@ -184,6 +185,124 @@ async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
     good(&mut client, "start_fake", json!({"name": "double", "schema": boiler()})).await;
     let made_up = good(&mut client, "start_fake", json!({"from_peer": "double"})).await;
     assert!(made_up["peer"].as_str().unwrap().starts_with("fake-"), "{made_up}");
+}
+
+/// The contract with a store of one collection beside what it has.
+fn with_a_store(mut contract: Json) -> Json {
+    let fields = json!({"wall": {"type": {"kind": "record", "values": {"kind": "object", "fields": {
+        "id": {"type": {"kind": "string"}}, "tag": {"type": {"kind": "string"}}}}}}});
+    let any = json!({"kind": "any"});
+    let verb = |params: Json| json!({"params": params, "returns": any});
+    contract["namespaces"]["store"] = json!({"methods": {}, "component": {"snapshot": 1,
+        "props": {"kind": "object", "fields": {}}, "state": {"kind": "object", "fields": fields}}});
+    contract["namespaces"]["store.write"] = json!({"methods": {
+        "writable": {"params": [], "returns": any, "semantics": "query"},
+        "getOne": {"params": [any, any], "returns": any, "semantics": "query"},
+        "create": verb(json!([any, any])), "update": verb(json!([any, any, any, any])),
+        "delete": verb(json!([any, any, any]))}});
+    contract
+}
+
+/// What is asked of the fake `double`, by every tool that gives its words.
+fn asked_of_a_fake(contract: &Json) -> [(&'static str, Json); 15] {
+    let boiler = |more: Json| {
+        let mut arguments = json!({"peer": "double", "namespace": "boiler"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let store = |more: Json| {
+        let mut arguments = json!({"peer": "double", "namespace": "store", "resource": "wall"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    [
+        ("read_state", boiler(json!({}))),
+        ("take_control", boiler(json!({"take": true}))),
+        ("release_control", boiler(json!({}))),
+        ("read_context", json!({"peer": "double", "node": "boiler", "token": "acme.site", "axis": "physical"})),
+        ("describe_peer", json!({"peer": "double"})),
+        ("check_peer", json!({"peer": "double", "schema": contract})),
+        ("call_method", boiler(json!({"method": "read"}))),
+        ("set_state", boiler(json!({"path": "target", "value": 20}))),
+        ("set_state", boiler(json!({"path": "target", "value": 20, "expect": {"value": 77}}))),
+        ("watch_events", boiler(json!({"event": "alarm", "seconds": 1}))),
+        ("list_writable", json!({"peer": "double", "namespace": "store"})),
+        ("list_rows", store(json!({}))),
+        ("read_row", store(json!({"id": "1"}))),
+        ("write_row", store(json!({"verb": "update", "id": "1", "row": {"tag": "N-25"}, "stamp": "old"}))),
+        ("write_row", store(json!({"verb": "update", "id": "1", "row": {"tag": "N-25"}, "stamp": "old"}))),
+    ]
+}
+
+/// S-126: whatever tool gives the words of a fake says that they are those of one, to the bridge that holds it and to
+/// another that has asked it nothing before.
+#[tokio::test]
+async fn s126_every_tool_that_gives_the_words_of_a_fake_says_so() {
+    let broker = Broker::start().await.unwrap();
+    let holder = Bridge::join(&broker.url(), false).await;
+    let mut starter = client_of(holder.plant.clone()).await;
+    let contract = with_a_store(boiler());
+    let script = json!({"rows": {"store.write": {"wall": {"1": {"id": "1", "tag": "N-24"}}}}});
+    let started =
+        good(&mut starter, "start_fake", json!({"name": "double", "schema": contract, "script": script})).await;
+    assert_eq!(started["collections"], 1, "{started}");
+    let asked = asked_of_a_fake(&contract);
+    // Those that name a peer and give none of its words: what they begin is collected by another tool.
+    let silent = ["start_watch", "watch_traffic"];
+    for tool in starter.ask("tools/list", &json!({})).await["result"]["tools"].as_array().unwrap() {
+        let takes_peer = tool["inputSchema"]["properties"].get("peer").is_some();
+        let name = tool["name"].as_str().unwrap();
+        let known = silent.contains(&name) || asked.iter().any(|(asked, _)| *asked == name);
+        assert!(!takes_peer || known, "{name} is not held to it here");
+    }
+    for (at, (tool, arguments)) in asked.into_iter().enumerate() {
+        // Each asks through a bridge that knows nothing of it yet.
+        let other = Bridge::join_as(&format!("other-{at}"), &broker.url(), false).await;
+        sees(&other.node, "double", true).await;
+        let mut stranger = client_of(other.plant.clone()).await;
+        for client in [&mut starter, &mut stranger] {
+            let told = good(client, tool, arguments.clone()).await;
+            let source = json!({"peer": "double", "kind": "fake", "trust": "data"});
+            assert_eq!(told["source"], source, "{tool} {arguments}: {told}");
+        }
+        if tool == "read_state" {
+            let watch =
+                good(&mut stranger, "start_watch", json!({"peer": "double", "namespace": "boiler"})).await["watch"]
+                    .clone();
+            let read = good(&mut stranger, "read_watch", json!({"watch": watch})).await;
+            assert_eq!(read["source"]["kind"], "fake", "{read}");
+        }
+        other.node.leave();
+    }
+}
+
+/// S-111 and 10.3: a fake of a peer requires authority where the peer does; what later answers the peer does not describe is
+/// said. A fake of the same contract without the peer requires none, and says so, even while the other one stands.
+#[tokio::test]
+async fn a_fake_of_a_peer_requires_authority_where_the_peer_does() {
+    let demo = Demo::start().await.unwrap();
+    let bridge = Bridge::join(demo.url(), false).await;
+    let mut client = client_of(bridge.plant.clone()).await;
+    let started = good(&mut client, "start_fake", json!({"name": "twin", "from_peer": "bakery"})).await;
+    assert!(started["warnings"].to_string().contains("oven.bake: the peer answers with what looks like"), "{started}");
+    let at = |peer: &str| json!({"peer": peer, "namespace": "oven", "method": "calibrate", "args": [1]});
+    let refused = bad(&mut client, "call_method", at("twin")).await;
+    assert_eq!((&refused["code"], &refused["outcome"]), (&json!("not_in_control"), &json!("not_run")), "{refused}");
+    let described = |peer: &str| json!({"peer": peer, "namespace": "oven", "format": "detailed"});
+    let twin = good(&mut client, "describe_peer", described("twin")).await;
+    let real = good(&mut client, "describe_peer", described("bakery")).await;
+    let authority = |told: &Json| {
+        let methods = told["namespaces"][0]["methods"].as_array().unwrap().clone();
+        methods
+            .into_iter()
+            .map(|method| (method["name"].clone(), method["requiresAuthority"].clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(authority(&twin), authority(&real));
+    good(&mut client, "take_control", json!({"peer": "twin", "namespace": "oven"})).await;
+    good(&mut client, "call_method", at("twin")).await;
+    bridge.plant.stop_all_fakes().await;
+    demo.stop().await;
 }
 
 /// What the broker retains of a peer, seen by one who comes later.

@@ -132,6 +132,43 @@ async fn a_rejection_says_whether_it_ran() {
     }
 }
 
+/// A call that waits for its later answer fails when that is a failure: with the ticket, what may be concluded, and no
+/// result, whatever way it ends. What ended is collected as it was.
+#[tokio::test(start_paused = true)]
+async fn a_call_fails_with_the_ticket_it_waited_for() {
+    for (end, code, outcome, state) in [
+        (Some("Exception"), "peer_refused", "ran", "rejected"),
+        (Some("Forbidden"), "peer_refused", "unknown", "rejected"),
+        (Some("UnknownOutcome"), "unknown_outcome", "unknown", "rejected"),
+        (None, "unknown_outcome", "unknown", "peer_gone"),
+    ] {
+        let (mut client, mut hand) = ByHand::joined().await;
+        let mut waiting = press();
+        waiting["wait_seconds"] = json!(30);
+        client.start("c", "call_method", waiting).await;
+        let (_, request) = hand.request().await;
+        receipt(&hand, &request, NEVER_MS).await;
+        match end {
+            Some(code) => {
+                let error = RemoteError { code: code.into(), name: "Error".into(), message: "burnt".into() };
+                tell(&hand, &request, Ticket::Rejected(error)).await;
+            }
+            None => hand.tell(LinkEvent::Offline(name("works"))).await,
+        }
+        let answer = client.read().await["result"].take();
+        assert_eq!(
+            (&answer["isError"], &answer["structuredContent"]["result"]),
+            (&json!(true), &Json::Null),
+            "{answer}"
+        );
+        let error = &answer["structuredContent"]["error"];
+        assert_eq!((&error["code"], &error["outcome"]), (&json!(code), &json!(outcome)), "{error}");
+        assert_eq!((&error["ticket"]["state"], &error["retryable"]), (&json!(state), &json!(false)), "{error}");
+        let id = error["ticket"]["id"].as_str().unwrap();
+        assert_eq!(read(&mut client, id, 0).await["state"], state, "it is still kept");
+    }
+}
+
 /// S-111: a ticket ends with its peer, and what came of the command is not known; the read that shows it is named.
 #[tokio::test(start_paused = true)]
 async fn s111_a_ticket_ends_with_its_peer() {
@@ -196,8 +233,8 @@ async fn tickets_are_bounded() {
     client.start("c", "call_method", press()).await;
     let (_, request) = hand.request().await;
     receipt(&hand, &request, NEVER_MS).await;
-    let told = client.read().await["result"]["structuredContent"].take();
-    assert_eq!((&told["ticket"]["state"], &told["ticket"]["outcome"]), (&json!("lapsed"), &json!("unknown")), "{told}");
+    let told = error_of(&mut client).await;
+    assert_eq!((&told["code"], &told["ticket"]["state"]), (&json!("unknown_outcome"), &json!("lapsed")), "{told}");
     assert!(told["ticket"]["note"].as_str().unwrap().contains("does not follow it"));
     assert_eq!(read(&mut client, &second, 0).await["state"], "pending", "an open one never makes room");
 }

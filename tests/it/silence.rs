@@ -177,6 +177,51 @@ async fn a_silent_peer_leaves_a_command_in_doubt() {
     client.still_there().await;
 }
 
+/// F-14: the read that settles a doubt is one that its peer can answer: a component's state, else a query without arguments,
+/// else none, and then the error says so. By a call that is not answered, and by a ticket that is lost.
+#[tokio::test(start_paused = true)]
+async fn what_settles_a_doubt_can_be_read() {
+    let command = json!({"name": "close", "params": [], "semantics": "non-repeatable-command"});
+    let query = |name: &str, params: Json| json!({"name": name, "params": params, "semantics": "query"});
+    let state = json!({"tool": "read_state", "arguments": {"peer": "works", "namespace": "press"}});
+    let asked = json!({"tool": "call_method", "arguments": {"peer": "works", "namespace": "press", "method": "force"}});
+    let number = json!({"kind": "number"});
+    for (methods, component, settles) in [
+        (json!([command, query("force", json!([]))]), json!({}), state.clone()),
+        (json!([command, query("at", json!([number])), query("force", json!([]))]), Json::Null, asked),
+        (json!([command, query("at", json!([number]))]), Json::Null, Json::Null),
+        (json!([command]), Json::Null, Json::Null),
+    ] {
+        for lost in [false, true] {
+            let (mut client, mut hand) = ByHand::joined().await;
+            let mut namespace = json!({"name": "press", "methods": methods, "events": []});
+            if !component.is_null() {
+                namespace["component"] = component.clone();
+            }
+            hand.describes = Some(json!({"name": "works", "namespaces": [namespace]}));
+            let mut arguments = press();
+            arguments["wait_seconds"] = json!(30);
+            client.start("c", "call_method", arguments).await;
+            let (_, request) = hand.request().await;
+            if lost {
+                let receipt = json!({"id": "as the correlation", "expiresAt": 32_503_680_000_000_i64});
+                hand.answer(&request, Answer::Deferred(Some(from_json(receipt)))).await;
+                hand.tell(LinkEvent::Offline(name("works"))).await;
+            }
+            let error = error_of(&mut client).await;
+            assert_eq!((&error["code"], &error["settle_with"]), (&json!("unknown_outcome"), &settles), "{error}");
+            let fix = error["fix"].as_str().unwrap();
+            let says = settles["tool"].as_str().unwrap_or("ask a person");
+            assert!(fix.starts_with("do not repeat it") && fix.contains(says), "{fix}");
+            if lost {
+                let id = error["ticket"]["id"].clone();
+                let told = client.call("read_ticket", json!({"ticket": id})).await["structuredContent"].take();
+                assert_eq!(told["settle_with"], settles, "{told}");
+            }
+        }
+    }
+}
+
 /// W-072: the link is lost while the answer is awaited; the answer is known to be unknown at once.
 #[tokio::test(start_paused = true)]
 async fn a_lost_link_leaves_a_command_in_doubt_at_once() {

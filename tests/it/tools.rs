@@ -54,6 +54,39 @@ fn set(path: Json, value: Json) -> Json {
     json!({"peer": "works", "namespace": "tank", "path": path, "value": value})
 }
 
+/// What is refused before it is sent says what is wrong and how it is written, and of a tool that changes, that nothing ran.
+#[tokio::test]
+async fn a_refused_argument_says_what_is_wrong_with_it() {
+    let (plant, _works, _node) = joined(false, None);
+    let mut client = client_of(plant).await;
+    let row = |more: Json| {
+        let mut arguments = json!({"peer": "works", "namespace": "tank", "resource": "wall"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let huge = json!(9_007_199_254_740_992_i64);
+    for (tool, arguments, says) in [
+        ("set_state", set(json!("level"), huge.clone()), vec!["9007199254740992", "9007199254740991 (2^53-1)"]),
+        ("set_state", set(json!("a..b"), json!(1)), vec!["/path"]),
+        ("call_method", call("tare", json!([huge.clone()])), vec!["/args/0", "2^53-1"]),
+        ("write_row", row(json!({"verb": "update", "id": "1", "row": {}})), vec!["stamp"]),
+        ("write_row", row(json!({"verb": "create", "row": {"n": huge}})), vec!["/row/n", "2^53-1"]),
+        ("write_row", row(json!({"verb": "upsert"})), vec!["/verb"]),
+        ("take_control", json!({"peer": "works", "namespace": "tank", "seconds": 1}), vec!["/seconds"]),
+        ("list_rows", row(json!({"filter": {"field": "x"}})), vec!["op is missing"]),
+        ("list_rows", row(json!({"filter": {"all": [{"op": "eq"}]}})), vec!["field is missing"]),
+        ("read_state", json!({"peer": "works", "namespace": "tank", "path": "a..b"}), vec!["/path"]),
+    ] {
+        let error = bad(&mut client, tool, arguments).await;
+        let message = error["message"].as_str().unwrap();
+        assert_eq!(error["code"], "bad_argument", "{error}");
+        assert!(says.iter().all(|says| message.contains(says)), "{says:?}: {error}");
+        assert!(!error.to_string().contains("something else") && !message.contains("undefined"), "{error}");
+        let changes = !["list_rows", "read_state"].contains(&tool);
+        assert_eq!(error.get("outcome"), changes.then_some(&json!("not_run")), "{error}");
+    }
+}
+
 /// style.md 2.9: unique names, hints, no combinators at the top, descriptions of a readable length, known keywords only.
 #[test]
 fn every_tool_keeps_the_rules_of_the_registry() {

@@ -162,6 +162,38 @@ async fn one_watch_after_the_other() {
     assert!(told["note"].as_str().unwrap().contains("does not declare"), "{told}");
 }
 
+/// A7, 6.4: of an event that the peer does not declare and nobody ever heard, nothing is proven, by either way of watching;
+/// what is like it is named. Once one was heard it exists, and its count proves what it proves.
+#[tokio::test(start_paused = true)]
+async fn silence_of_an_undeclared_event_is_never_gapless() {
+    let (plant, _works, node) = joined(false, None);
+    let mut client = client_of(plant).await;
+    let misspelt = |seconds: Option<u8>| {
+        let mut arguments = json!({"peer": "works", "namespace": "scale", "event": "wieght"});
+        if let Some(seconds) = seconds {
+            arguments["seconds"] = json!(seconds);
+        }
+        arguments
+    };
+    for _ in 0..3 {
+        let told = good(&client.call("watch_events", misspelt(Some(1))).await);
+        assert_ne!(verdict(&told).0, "gapless", "{told}");
+        assert!(told["note"].as_str().unwrap().contains("scale declares weight"), "{told}");
+    }
+    let watch = good(&client.call("start_watch", misspelt(None)).await);
+    assert!(watch["note"].as_str().unwrap().contains("scale declares weight"), "{watch}");
+    let read = json!({"watch": watch["watch"]});
+    let told = good(&client.call("read_watch", read.clone()).await);
+    assert_eq!(verdict(&told).0, "unknown", "{told}");
+    assert!(told["loss"].as_str().unwrap().contains("does not declare 'wieght'"), "{told}");
+    node.emit("scale", "wieght", vec![Value::Int(1)]).await;
+    let told = good(&client.call("read_watch", read).await);
+    assert_eq!((verdict(&told), seqs(&told, "records")), (("gapless", &json!([])), vec![1]));
+    let lacking = json!({"peer": "works", "namespace": "tank", "paths": ["nope.x"]});
+    let told = good(&client.call("start_watch", lacking).await);
+    assert!(told["note"].as_str().unwrap().contains("does not declare 'nope.x'"), "{told}");
+}
+
 /// tools.md 3.1: what cannot be watched is refused with what can.
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_watched_is_refused() {

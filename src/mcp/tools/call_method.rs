@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     contract::Semantics,
-    mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, check::bad_argument},
+    mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, check::bad_argument, refusal_tickets::ticket_failed},
     plant::{Arguments, CallRequest, Called, Plant, Ticket, TicketState, TicketView},
 };
 
@@ -111,7 +111,11 @@ async fn run(plant: Plant, args: Input, context: CallContext) -> Result<Answer, 
         Some(ticket) => Some(follow(&ticket, wait, &context).await),
         None => None,
     };
-    Ok(answer(called, ticket))
+    let failed = ticket.as_ref().and_then(ticket_failed);
+    let answer = answer(&plant, called, ticket);
+    let Some(error) = failed else { return Ok(answer) };
+    let ticket = serde_json::to_value(&answer.ticket).map_err(|problem| context.internal(&problem))?;
+    Err(error.keyed(answer.idempotency_key).detail("ticket", ticket))
 }
 
 fn arguments(args: Option<Vec<Json>>, named: Option<Map<String, Json>>) -> Result<Arguments, ToolError> {
@@ -139,8 +143,8 @@ async fn follow(ticket: &Ticket, wait: Duration, context: &CallContext) -> Ticke
     }
 }
 
-fn answer(called: Called, ticket: Option<TicketView>) -> Answer {
-    let standing = ticket.as_ref().map(Standing::of);
+fn answer(plant: &Plant, called: Called, ticket: Option<TicketView>) -> Answer {
+    let standing = ticket.as_ref().map(|ticket| Standing::of(plant, ticket));
     let (result, note) = match ticket.as_ref().map(|ticket| &ticket.state) {
         None if called.value.is_none() => (Json::Null, Some("the method ran and returned nothing")),
         Some(TicketState::Resolved(value)) => (value.clone().map_or(Json::Null, shown), None),

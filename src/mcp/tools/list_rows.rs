@@ -11,7 +11,7 @@ use crate::{
     contract::data::{Filter, List, Order, Pagination, Sort},
     mcp::{
         CallContext, ErrorCode, Hints, NextCall, Source, Spec, Tool, ToolError,
-        check::bad_argument,
+        check::unusable_argument,
         page::{Format, Limit, Pager},
         tagged,
     },
@@ -178,12 +178,24 @@ fn refused(args: &Args) -> impl Fn(crate::plant::PlantError) -> ToolError {
     }
 }
 
+/// Which member a condition lacks, here or inside.
+fn missing(filter: &Map<String, Json>) -> Option<&'static str> {
+    let inner = ["all", "any"].iter().find_map(|name| filter.get(*name));
+    match inner {
+        Some(filters) => filters.as_array()?.iter().find_map(|filter| missing(filter.as_object()?)),
+        None if !filter.contains_key("field") => Some("field is missing"),
+        None if !filter.contains_key("op") => Some("op is missing"),
+        None => None,
+    }
+}
+
 fn wanted(args: &Args) -> Result<List, ToolError> {
     let filter = args.filter.clone().map(|filter| {
         let filter = plant_value(Json::Object(filter), "/filter")?;
         Filter::parse(&filter).map_err(|problem| {
             let expected = "a condition {field, op, operand}, {all: [...]} or {any: [...]}";
-            bad_argument("/filter", expected, "something else").problem(problem)
+            let missing = args.filter.as_ref().and_then(missing);
+            unusable_argument("/filter", expected, missing.unwrap_or(&problem)).problem(problem)
         })
     });
     let sort = args.sort.clone().map(|SortBy { field, order }| Sort {

@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use super::{moment, shown_within};
 use crate::{
     contract::path::Segments,
+    node::Stream,
     plant::{Cursor, Loss, WatchLine, WatchTarget},
     wire::Value,
 };
@@ -104,13 +105,27 @@ pub(super) fn args(args: Vec<Value>) -> Vec<Json> {
 }
 
 /// What to know of an event that its peer does not declare.
-pub(super) fn undeclared(declared: Option<bool>, peer: &str, event: &str) -> Option<String> {
+pub(super) fn undeclared(declared: Option<bool>, nearest: &[String], stream: &Stream) -> Option<String> {
     let note = || {
+        let Stream { peer, namespace, event } = stream;
         format!(
-            "{peer} does not declare '{event}'; what is not declared is counted only from the first time somebody asks"
+            "{peer} does not declare '{event}': {namespace} declares {}; what is not declared is counted only from the \
+             first time somebody asks",
+            listed(nearest)
         )
     };
     (declared == Some(false)).then(note)
+}
+
+/// What to know of paths that a component does not declare.
+pub(super) fn lacking(paths: &[(String, Vec<String>)]) -> Option<String> {
+    let each = paths.iter().map(|(path, there)| format!("'{path}' (there: {})", listed(there)));
+    let each = each.collect::<Vec<_>>().join(", ");
+    (!each.is_empty()).then(|| format!("the component does not declare {each}; nothing may ever change there"))
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 /// A value of an entry.

@@ -39,11 +39,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{CallContext, ErrorCode, Source, Tool, ToolError, check::bad_argument, tagged, text};
+use super::{CallContext, ErrorCode, Source, Tool, ToolError, check::unusable_argument, tagged, text};
 use crate::{
     contract::path::{PathFault, Segments},
-    plant::Principal,
-    wire::{Value, instant},
+    plant::{Plant, Principal},
+    wire::{PeerName, Value, instant},
 };
 
 // The same things, as the subcommands for people show them.
@@ -137,7 +137,7 @@ impl PathArgument {
         };
         segments.map_err(|fault: PathFault| {
             let expected = "a.b.c, a JSON Pointer such as /a/b.c, or a list of segments";
-            bad_argument("/path", expected, "something else").problem(fault.to_string())
+            unusable_argument("/path", expected, &fault.to_string())
         })
     }
 }
@@ -150,8 +150,7 @@ fn principal(context: &CallContext) -> Principal {
 /// A value of the plant from an argument.
 fn plant_value(json: Json, pointer: &str) -> Result<Value, ToolError> {
     tagged::from_json(json).map_err(|error| {
-        bad_argument(&format!("{pointer}{}", error.pointer), "a value the plant can hold", "something else")
-            .problem(error.problem)
+        unusable_argument(&format!("{pointer}{}", error.pointer), "a value the plant can hold", &error.problem)
     })
 }
 
@@ -235,6 +234,11 @@ const SHOWN_HEAD: usize = 12 * 1024;
 /// Where a peer's words come from.
 fn source(peer: &str, fake: bool) -> Source {
     if fake { Source::fake(peer) } else { Source::live(peer) }
+}
+
+/// The same, where the verb does not say what the peer is.
+async fn source_of(plant: &Plant, peer: &PeerName) -> Source {
+    source(peer.as_str(), plant.speaks_as_fake(peer).await)
 }
 
 /// A moment as results write it.

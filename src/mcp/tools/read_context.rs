@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{WaitSeconds, look, moment, named, shown_within};
+use super::{WaitSeconds, look, moment, named, shown_within, source_of};
 use crate::{
     contract::context::{Axis, Found, Ref},
     mcp::{CallContext, Hints, Source, Spec, Tool, ToolError},
@@ -154,6 +154,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let asking = |at: &Ref| context.progress.note(format!("asking about {at}"));
     let read = look(&context, async { Ok(plant.read_context(request, asking).await?) }).await?;
     let note = note(&read);
+    let source = source_of(&plant, &read.node.peer).await;
     let (status, stale_since, invalid) = match read.status {
         ContextStatus::Live => ("live", None, None),
         ContextStatus::Stale { since_ms, .. } => ("stale", Some(moment(since_ms)), None),
@@ -163,7 +164,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     };
     let (entries, entries_left_out) = fitting(read.entries);
     Ok(Answer {
-        source: Source::live(read.node.peer.as_str()),
+        source,
         node: named(&read.node.to_string()),
         token: args.token,
         axis: args.axis,

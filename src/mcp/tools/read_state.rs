@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::{PathArgument, WaitSeconds, look, moment, named, repeatable, shown, source};
+use super::{PathArgument, WaitSeconds, look, moment, named, repeatable, shown, source_of};
 use crate::{
     contract::path::{self, Segments},
     mcp::{
@@ -128,7 +128,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         value: None,
         authority: snapshot.authority.clone().map(shown),
         page: None,
-        source: source(snapshot.peer.as_str(), false),
+        source: source_of(&plant, &snapshot.peer).await,
     };
     match at {
         Some(at) => {

@@ -8,7 +8,8 @@ use super::{WaitSeconds, look, moment, principal, shown, source};
 use crate::{
     mcp::{
         CallContext, Hints, NextCall, Outcome, Source, Spec, Tool, ToolError,
-        refusal::{read_state, ticket_state},
+        refusal::ticket_state,
+        settling::{NOTHING_SHOWS, settling},
     },
     node::{CallError, Certainty, Progress},
     plant::{Plant, TicketState, TicketView},
@@ -74,6 +75,9 @@ pub(super) struct Standing {
     /// The read that shows what the plant holds, when the outcome is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     settle_with: Option<NextCall>,
+    /// What to do when no read shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<&'static str>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to what decides about skipping")]
@@ -102,7 +106,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let wait = args.wait_seconds.duration();
     context.progress.expect(wait);
     let view = look(&context, async { Ok(ticket.wait(wait, |value| report(&context, value)).await) }).await?;
-    Ok(answer(view))
+    Ok(answer(&plant, view))
 }
 
 /// Tells a client that waits what the peer reports.
@@ -111,8 +115,8 @@ pub(super) fn report(context: &CallContext, value: Option<&Value>) {
     context.progress.note(format!("the peer reports {value}"));
 }
 
-fn answer(view: TicketView) -> Answer {
-    let standing = Standing::of(&view);
+fn answer(plant: &Plant, view: TicketView) -> Answer {
+    let standing = Standing::of(plant, &view);
     let result = match view.state {
         TicketState::Resolved(value) => Some(value.map_or(Json::Null, shown)),
         TicketState::TooLarge(bytes) => Some(too_large(bytes)),
@@ -140,7 +144,7 @@ pub(super) fn too_large(bytes: usize) -> Json {
 
 impl Standing {
     /// Where this ticket stands.
-    pub(super) fn of(view: &TicketView) -> Self {
+    pub(super) fn of(plant: &Plant, view: &TicketView) -> Self {
         let (outcome, note) = judged(&view.state);
         let error = match &view.state {
             TicketState::Rejected(RemoteError { code, message, .. }) => Some(json!({"code": code, "message": message})),
@@ -148,13 +152,15 @@ impl Standing {
         };
         let pending = view.state == TicketState::Pending;
         let in_doubt = outcome == Some(Outcome::Unknown) && !view.observes;
+        let settle_with = if in_doubt { settling(plant, &view.target) } else { None };
         Self {
             state: ticket_state(&view.state),
             error,
             outcome: outcome.map(Outcome::as_str),
             note,
             next: pending.then(|| next(&view.id)),
-            settle_with: in_doubt.then(|| read_state(&view.target)),
+            fix: (in_doubt && settle_with.is_none()).then_some(NOTHING_SHOWS),
+            settle_with,
         }
     }
 }

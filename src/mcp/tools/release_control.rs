@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{WaitSeconds, principal, source};
+use super::{WaitSeconds, principal, source_of};
 use crate::{
     mcp::{CallContext, Hints, Need, Source, Spec, Tool, ToolError},
     plant::Plant,
@@ -59,6 +59,6 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         released: released.held,
         lost: released.lost,
         note,
-        source: source(released.peer.as_str(), false),
+        source: source_of(&plant, &released.peer).await,
     })
 }

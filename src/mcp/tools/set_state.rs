@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value as Json;
 
-use super::{PathArgument, TimeoutMs, WaitSeconds, plant_value, principal, shown, source};
+use super::{PathArgument, TimeoutMs, WaitSeconds, plant_value, principal, shown, source, source_of};
 use crate::{
     mcp::{CallContext, Hints, Need, Source, Spec, Tool, ToolError, tools::call_method::milliseconds},
     plant::{Confirmation, Expectation, Plant, SetState, StateSet},
@@ -132,7 +132,11 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         wait: args.wait_seconds.duration(),
     };
     let set = plant.set_state(&principal(&context), request, &context.cancel).await?;
-    Ok(answer(&args.peer, path.to_string(), set))
+    let source = match &set {
+        StateSet::Called { called, .. } => source(called.target.peer.as_str(), called.fake),
+        StateSet::Unmet { seen, .. } => source_of(&plant, &seen.peer).await,
+    };
+    Ok(answer(path.to_string(), set, source))
 }
 
 impl Expect {
@@ -142,7 +146,7 @@ impl Expect {
     }
 }
 
-fn answer(peer: &str, path: String, set: StateSet) -> Answer {
+fn answer(path: String, set: StateSet, source: Source) -> Answer {
     match set {
         StateSet::Called { called, confirmation } => {
             let note = note(called.took, confirmation.as_ref());
@@ -160,7 +164,7 @@ fn answer(peer: &str, path: String, set: StateSet) -> Answer {
                 seen: seen.map(shown),
                 revision,
                 note,
-                source: source(peer, called.fake),
+                source,
             }
         }
         StateSet::Unmet { seen, value } => Answer {
@@ -173,7 +177,7 @@ fn answer(peer: &str, path: String, set: StateSet) -> Answer {
             seen: value.map(shown),
             revision: Some(seen.revision),
             note: "what was expected does not hold any more; nothing was sent. Read again and decide again.".into(),
-            source: source(peer, false),
+            source,
         },
     }
 }

@@ -81,6 +81,6 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let line = look(&context, async { Ok(plant.start_watch(&client, request).await?) }).await?;
     let arguments = [("watch".to_owned(), json!(line.id))].into_iter().collect();
     let hint = NextCall { tool: "read_watch".into(), arguments };
-    let note = loss::undeclared(line.declared, line.stream.peer.as_str(), &line.stream.event);
+    let note = loss::undeclared(line.declared, &line.nearest, &line.stream).or_else(|| loss::lacking(&line.lacking));
     Ok(Answer { watch: line.into(), note, hint, source: Source::bridge() })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{WaitSeconds, moment, principal, source};
+use super::{WaitSeconds, moment, principal, source_of};
 use crate::{
     mcp::{CallContext, ErrorCode, Hints, Need, Outcome, Source, Spec, Tool, ToolError},
     plant::{Plant, TakeControl},
@@ -95,6 +95,6 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         expires_at: control.authority.expires_ms.map(moment),
         generation: control.authority.generation,
         note: "renewed until release_control, or until this client or the bridge goes",
-        source: source(control.peer.as_str(), false),
+        source: source_of(&plant, &control.peer).await,
     })
 }

@@ -164,7 +164,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         told: watched.told.filter(|_| travels).map(|told| sealed(&context, &filters, &told)),
         ended: if watched.full { "full" } else { "time" },
         interrupted: watched.interrupted,
-        note: loss::undeclared(watched.declared, stream.peer.as_str(), &stream.event),
+        note: loss::undeclared(watched.declared, &watched.nearest, stream),
         source: source(stream.peer.as_str(), watched.fake),
         heard: watched.heard.into_iter().map(Entry::from).collect(),
     })

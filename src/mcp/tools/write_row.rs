@@ -169,7 +169,8 @@ fn answer(resource: String, verb: Verb, id: Option<RowId>, read: &NextCall, writ
         }
         Written::Conflict => {
             let note = format!(
-                "nothing was written: the row is not what it was when it was read. Do not retry; read it again, see \
+                "nothing was written: the row is not what it was when it was read, or the id is not of the \
+                 type it was read with (1001 is not \"1001\"). Do not retry; read it again, see \
                  what somebody else changed, and decide again: {}",
                 again()
             );

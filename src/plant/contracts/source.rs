@@ -1,11 +1,11 @@
 //! Where a contract comes from: given with the call, kept on disk, or rebuilt from what a live peer says of itself.
 //! Whoever needs a contract takes a [`ContractSource`] and asks the plant for it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{ContractName, LARGEST, beside};
 use crate::{
-    contract::{Contract, Problem, rebuild::rebuild, written},
+    contract::{Contract, Description, Problem, rebuild::rebuild, written},
     plant::{Plant, PlantError},
     wire::Value,
 };
@@ -46,6 +46,8 @@ pub struct Sourced {
     pub document: Value,
     /// Of one that was rebuilt from a peer: what the peer serves and the document lacks, one clause each.
     pub left_out: Vec<String>,
+    /// Of one that was rebuilt from a peer: what the peer said.
+    pub description: Option<Arc<Description>>,
 }
 
 impl Plant {
@@ -55,6 +57,7 @@ impl Plant {
     ///
     /// When there is none to be had from there, or it is not valid for its purpose.
     pub async fn contract(&self, source: ContractSource, purpose: Purpose) -> Result<Sourced, PlantError> {
+        let mut description = None;
         let (label, document, left_out) = match source {
             ContractSource::Inline(document) => (INLINE.to_owned(), document, Vec::new()),
             ContractSource::Saved(name) => {
@@ -64,10 +67,12 @@ impl Plant {
             ContractSource::Peer { peer, wait } => {
                 let described = self.describe(&peer, wait).await?;
                 let rebuilt = rebuild(&described.answer);
+                description = Some(described.description);
                 (format!("what {} says of itself", described.peer), rebuilt.document, rebuilt.left_out)
             }
         };
-        beside(move || read(label, document, left_out, purpose)).await
+        let sourced = beside(move || read(label, document, left_out, purpose)).await?;
+        Ok(Sourced { description, ..sourced })
     }
 }
 
@@ -83,7 +88,7 @@ fn read(label: String, document: Value, left_out: Vec<String>, purpose: Purpose)
         }
     };
     match contract {
-        Ok(contract) => Ok(Sourced { label, contract, document, left_out }),
+        Ok(contract) => Ok(Sourced { label, contract, document, left_out, description: None }),
         Err(problems) => Err(PlantError::InvalidContract { contract: label, problems }),
     }
 }

@@ -14,7 +14,7 @@ pub use read::{Row, RowQuery, Writable};
 pub(super) use spent::Spent;
 pub use write::{Change, RowWritten, WriteRow, Written};
 
-use super::{Arguments, CallRequest, Called, Plant, PlantError, Principal, Target, call::check, while_wanted};
+use super::{Arguments, CallRequest, Called, Plant, PlantError, Principal, Target, call::check, is_fake, while_wanted};
 use crate::{
     contract::{Description, Effect, Method, Namespace},
     wire::{PeerName, Value},

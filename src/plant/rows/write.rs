@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Called, Found, Half, Plant, PlantError, Principal, Store, Target, check, no_store, odd, while_wanted};
+use super::{
+    Called, Found, Half, Plant, PlantError, Principal, Store, Target, check, is_fake, no_store, odd, while_wanted,
+};
 use crate::{
     node::Certainty,
     wire::{Map, PeerName, Value, json},
@@ -152,7 +154,7 @@ impl Plant {
                 written: Written::Spent,
                 took: None,
                 idempotency_key: None,
-                fake: false,
+                fake: description.as_deref().is_some_and(is_fake),
             });
         }
         let timeout = store.timeout.unwrap_or(self.settings().call_timeout);
