@@ -30,7 +30,7 @@ use super::{
     cursor::Cursors,
     error::{Outcome, ToolError},
     load::{ClientLoad, Limits, Load},
-    registry::{Registry, Tool},
+    registry::{Need, Registry, Spec, Tool},
     result, text,
 };
 use crate::plant::Plant;
@@ -313,7 +313,11 @@ fn instructions(registry: &Registry) -> String {
     if registry.offers("list_peers") && registry.offers("describe_peer") {
         out.push_str("Begin with list_peers, then describe_peer. ");
     }
-    let reaches_devices = |tool: &&Tool| !tool.spec().hints.read_only && tool.spec().hints.open_world;
+    // What only begins to listen is no change, though it is not a look either.
+    let reaches_devices = |tool: &&Tool| {
+        let Spec { hints, needs, .. } = tool.spec();
+        hints.open_world && (hints.destructive || needs.contains(&Need::Changing))
+    };
     let changing: Vec<_> = registry.available().filter(reaches_devices).map(|tool| tool.spec().name).collect();
     if registry.offer().read_only {
         out.push_str("This bridge may only look: nothing that changes the plant is sent. ");

@@ -313,3 +313,21 @@ async fn s112_a_key_that_comes_with_another_command_is_refused() {
     assert_eq!(visit.bad("call_method", start("wheat")).await["argument"], "/idempotency_key");
     visit.ended().await;
 }
+
+/// A filter is closed like every argument: what would be passed over is refused, at any depth.
+#[tokio::test]
+async fn what_a_filter_would_pass_over_is_refused() {
+    let mut visit = Visit::begun().await;
+    let rye = json!({"field": "product", "op": "eq", "operand": "rye"});
+    for filter in [
+        json!({"all": [rye], "any": [rye]}),
+        json!({"all": [rye], "op": "eq"}),
+        json!({"field": "product", "op": "eq", "operand": "rye", "x": 2}),
+        json!({"any": [{"all": [rye], "any": [rye]}]}),
+    ] {
+        let rows = json!({"peer": "packaging", "namespace": "workOrders", "resource": "orders", "filter": filter});
+        let error = visit.bad("list_rows", rows).await;
+        assert_eq!((&error["code"], &error["argument"]), (&json!("bad_argument"), &json!("/filter")), "{error}");
+    }
+    visit.ended().await;
+}

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::{TimeoutMs, WaitSeconds, look, plant_value, principal, repeatable, rows, source};
+use super::{TimeoutMs, WaitSeconds, look, named, plant_value, principal, repeatable, rows, source};
 use crate::{
     contract::data::{Filter, List, Order, Pagination, Sort},
     mcp::{
@@ -189,11 +189,28 @@ fn missing(filter: &Map<String, Json>) -> Option<&'static str> {
     }
 }
 
+/// What stands where it would be passed over, here or inside: a store reads one group, or one condition.
+fn passed_over(filter: &Map<String, Json>) -> Option<String> {
+    let group = ["all", "any"].iter().find(|name| filter.contains_key(**name));
+    let known: &[&str] = if group.is_some() { &["all", "any"] } else { &["field", "op", "operand"] };
+    if let Some(unknown) = filter.keys().find(|key| !known.contains(&key.as_str())) {
+        return Some(format!("{} has no place there", named(unknown)));
+    }
+    let group = group?;
+    if filter.len() > 1 {
+        return Some("all and any stand side by side: put one inside the other".into());
+    }
+    filter.get(*group)?.as_array()?.iter().find_map(|filter| passed_over(filter.as_object()?))
+}
+
 fn wanted(args: &Args) -> Result<List, ToolError> {
     let filter = args.filter.clone().map(|filter| {
+        let expected = "a condition {field, op, operand}, {all: [...]} or {any: [...]}";
+        if let Some(problem) = passed_over(&filter) {
+            return Err(unusable_argument("/filter", expected, &problem));
+        }
         let filter = plant_value(Json::Object(filter), "/filter")?;
         Filter::parse(&filter).map_err(|problem| {
-            let expected = "a condition {field, op, operand}, {all: [...]} or {any: [...]}";
             let missing = args.filter.as_ref().and_then(missing);
             unusable_argument("/filter", expected, missing.unwrap_or(&problem)).problem(problem)
         })

@@ -9,26 +9,31 @@ pub(super) struct Look {
     pub(super) tool: &'static str,
     /// Besides the peer.
     arguments: &'static str,
-    /// What it has to wait for, in words.
-    pub(super) waits_for: &'static str,
+    /// The round trips it costs, one look after another.
+    pub(super) trips: f64,
+    /// Which those are.
+    pub(super) of: &'static str,
 }
 
-/// Each of these waits for one round trip.
+/// `read_state` does not wait for the answer to `off`, but the next look stands behind it.
 pub(super) const LOOKS: [Look; 3] = [
     Look {
         tool: "read_state",
         arguments: r#""namespace":"bench""#,
-        waits_for: "one: `on`, and the snapshot behind its answer; nobody waits for `off`",
+        trips: 2.0,
+        of: "2: `on` with its snapshot, `off`",
     },
     Look {
         tool: "read_row",
         arguments: r#""namespace":"bench","resource":"orders","id":"1""#,
-        waits_for: "one: `getOne`",
+        trips: 1.0,
+        of: "1: `getOne`",
     },
     Look {
         tool: "read_context",
         arguments: r#""node":"bench","token":"bench.place","axis":"physical""#,
-        waits_for: "one: `$context.read` of one hop",
+        trips: 1.0,
+        of: "1: `$context.read` of one hop",
     },
 ];
 

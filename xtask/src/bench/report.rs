@@ -107,18 +107,19 @@ impl Report {
     fn looks(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             out,
-            "| one look at a time, p50 | round trips it waits for | library floor of one | bridge | over library, of one | each round |"
+            "| one look at a time, p50 | round trips | library floor of one | bridge | over library, for each | each round |"
         )?;
         writeln!(out, "| --- | --- | --- | --- | --- | --- |")?;
         for (broker, rounds) in self.brokers() {
             for (at, look) in LOOKS.iter().enumerate() {
                 let took = |round: &Round| round.looks.get(at).map_or(f64::NAN, |look| look.median);
-                let over: Vec<f64> = rounds.iter().map(|round| took(round) / round.library.median).collect();
+                let over: Vec<f64> =
+                    rounds.iter().map(|round| took(round) / round.library.median / look.trips).collect();
                 let (floor, bridge) = (middle(rounds, |round| round.library.median), middle(rounds, took));
-                let (tool, waits_for, over, all) = (look.tool, look.waits_for, median(&over), list(&over, 2));
+                let (tool, trips, over, all) = (look.tool, look.of, median(&over), list(&over, 2));
                 writeln!(
                     out,
-                    "| {broker} broker, `{tool}` | {waits_for} | {floor:.0} µs | {bridge:.0} µs | **{over:.2}** | {all} |"
+                    "| {broker} broker, `{tool}` | {trips} | {floor:.0} µs | {bridge:.0} µs | **{over:.2}** | {all} |"
                 )?;
             }
         }
