@@ -2,21 +2,26 @@
 //! that came with two commands would tell of the one what became of the other.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::{Mutex, PoisonError},
 };
 
-use sha2::{Digest, Sha256};
-
-use super::{PlantError, Target};
+use super::{PlantError, Target, traffic::Key};
 use crate::wire::{Value, json};
 
 /// How many keys are remembered; of more, the one used longest ago may come with another command.
 const CAPACITY: usize = 4_096;
 
-/// The keys that were sent, oldest first. All clients of this process share them: to a peer they are one caller.
+/// The keys that were sent. All clients of this process share them: to a peer they are one caller.
 #[derive(Debug, Default)]
-pub(super) struct Keys(Mutex<VecDeque<(String, [u8; 32])>>);
+pub(super) struct Keys(Mutex<Sent>);
+
+#[derive(Debug, Default)]
+struct Sent {
+    commands: HashMap<String, Key>,
+    /// The keys, oldest first.
+    order: VecDeque<String>,
+}
 
 impl Keys {
     /// Takes `key` for this command.
@@ -26,9 +31,9 @@ impl Keys {
     /// When it was taken for another one.
     pub(super) fn take(&self, key: &str, target: &Target, args: &[Value]) -> Result<(), PlantError> {
         let command = command(target, args);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match all.iter().find(|(known, _)| known == key) {
-            Some((_, known)) if *known == command => return Ok(()),
+        let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match sent.commands.get(key) {
+            Some(known) if *known == command => return Ok(()),
             Some(_) => {
                 return Err(PlantError::BadArgument {
                     argument: "/idempotency_key".into(),
@@ -39,24 +44,22 @@ impl Keys {
             }
             None => {}
         }
-        if all.len() >= CAPACITY {
-            all.pop_front();
+        if sent.order.len() >= CAPACITY
+            && let Some(oldest) = sent.order.pop_front()
+        {
+            sent.commands.remove(&oldest);
         }
-        all.push_back((key.to_owned(), command));
+        sent.order.push_back(key.to_owned());
+        sent.commands.insert(key.to_owned(), command);
         Ok(())
     }
 }
 
 /// What tells two commands apart.
-fn command(target: &Target, args: &[Value]) -> [u8; 32] {
-    let mut digest = Sha256::new();
-    for part in [target.peer.as_str(), &target.namespace, &target.method] {
-        digest.update((part.len() as u64).to_be_bytes());
-        digest.update(part);
-    }
+fn command(target: &Target, args: &[Value]) -> Key {
     // What cannot be written down is not sent either.
-    digest.update(json::encode_args(args).unwrap_or_default());
-    digest.finalize().into()
+    let args = json::encode_args(args).unwrap_or_default();
+    Key::of(&[target.peer.as_str().as_bytes(), target.namespace.as_bytes(), target.method.as_bytes(), &args])
 }
 
 #[cfg(test)]
@@ -81,7 +84,10 @@ mod tests {
         for number in 0..CAPACITY {
             keys.take(&number.to_string(), &target("update"), &[]).unwrap();
         }
-        assert_eq!(keys.0.lock().unwrap().len(), CAPACITY);
+        {
+            let sent = keys.0.lock().unwrap();
+            assert_eq!((sent.commands.len(), sent.order.len()), (CAPACITY, CAPACITY));
+        }
         assert!(take("delete", &[1.into()]), "forgotten");
     }
 }

@@ -9,6 +9,7 @@ mod reading;
 use latency::Latency;
 pub use latency::LatencySeen;
 pub use line::{Answered, Body, Line, LineKind};
+pub(super) use pairing::Key;
 use pairing::Pairing;
 pub(super) use reading::Moment;
 
