@@ -33,32 +33,7 @@ use tokio_tungstenite::tungstenite::{Message as Ws, protocol::CloseFrame};
 
 use crate::authority::Authority;
 use crate::hub::{Door, FRAME, Hub, OPENING, PATIENCE, config, linked, name, packed};
-
-async fn event(link: &mut Link) -> LinkEvent {
-    timeout(PATIENCE, link.events.recv()).await.expect("the link says nothing").expect("the link ended")
-}
-
-/// The next event, and all must be over then.
-async fn ended(link: &mut Link) {
-    assert!(timeout(PATIENCE, link.events.recv()).await.expect("the link goes on").is_none());
-}
-
-async fn up(link: &mut Link) {
-    let event = event(link).await;
-    assert!(matches!(event, LinkEvent::Up), "{event:?}");
-}
-
-async fn settled(link: &mut Link) {
-    let event = event(link).await;
-    assert!(matches!(event, LinkEvent::Settled), "{event:?}");
-}
-
-async fn down(link: &mut Link, kind: DownKind) -> String {
-    match event(link).await {
-        LinkEvent::Down(reason) if reason.kind == kind => reason.detail,
-        other => panic!("{other:?} instead of {kind:?}"),
-    }
-}
+use crate::links::{arrives, down, ended, event, rejected, settled, up};
 
 async fn online(link: &mut Link, expected: &str) -> Option<String> {
     match event(link).await {
@@ -71,23 +46,6 @@ async fn refused(link: &mut Link, expected: &str) {
     match event(link).await {
         LinkEvent::Refused(why) => assert!(why.contains(expected), "{why}"),
         other => panic!("{other:?} instead of a refusal: {expected}"),
-    }
-}
-
-async fn rejected(link: &mut Link, expected: u64) -> Rejection {
-    match event(link).await {
-        LinkEvent::Rejected { id, why } if id == expected => why,
-        other => panic!("{other:?} instead of a rejection of {expected}"),
-    }
-}
-
-async fn arrives(link: &mut Link, method: &str) {
-    match event(link).await {
-        LinkEvent::Frame(frame) => match frame.message {
-            Message::Request(request) => assert_eq!(request.method, method),
-            other => panic!("{other:?} instead of {method}"),
-        },
-        other => panic!("{other:?} instead of {method}"),
     }
 }
 

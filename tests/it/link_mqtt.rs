@@ -10,6 +10,7 @@ use plantbridge::wire::{Frame, PeerName, Prefix, ReplyRoute, Request, Topics, Va
 use serde_json::{Value as Json, json};
 use tokio::time::timeout;
 
+use crate::links::{arrives, down, ended, event, rejected, settled, up};
 use crate::scripted::{Broker, CONNACK, Cursor, PATIENCE, Packet, Wire, plain, publish};
 
 pub(crate) fn name(text: &str) -> PeerName {
@@ -30,39 +31,6 @@ pub(crate) fn config(broker: &Broker, me: &str) -> Config {
 
 fn linked(broker: &Broker) -> Link {
     start(config(broker, "hmi"), LinkId(0))
-}
-
-pub(crate) async fn event(link: &mut Link) -> LinkEvent {
-    timeout(PATIENCE, link.events.recv()).await.expect("the link says nothing").expect("the link ended")
-}
-
-/// The next event, and all must be over then.
-async fn ended(link: &mut Link) {
-    assert!(timeout(PATIENCE, link.events.recv()).await.expect("the link goes on").is_none());
-}
-
-pub(crate) async fn up(link: &mut Link) {
-    let event = event(link).await;
-    assert!(matches!(event, LinkEvent::Up), "{event:?}");
-}
-
-async fn settled(link: &mut Link) {
-    let event = event(link).await;
-    assert!(matches!(event, LinkEvent::Settled), "{event:?}");
-}
-
-async fn down(link: &mut Link, kind: DownKind) -> String {
-    match event(link).await {
-        LinkEvent::Down(reason) if reason.kind == kind => reason.detail,
-        other => panic!("{other:?} instead of {kind:?}"),
-    }
-}
-
-async fn rejected(link: &mut Link, expected: u64) -> Rejection {
-    match event(link).await {
-        LinkEvent::Rejected { id, why } if id == expected => why,
-        other => panic!("{other:?} instead of a rejection of {expected}"),
-    }
 }
 
 pub(crate) fn request(source: &str, target: &str, method: &str) -> Frame {
@@ -91,16 +59,6 @@ pub(crate) async fn send(link: &Link, id: u64, frame: Frame) {
 /// A request from `oven` to the link, as a broker would pass it on.
 fn to_hmi(method: &str, number: Option<u16>) -> Vec<u8> {
     publish(&mqtt::encode(&request("oven", "hmi", method), &topics("oven")).unwrap(), number, false)
-}
-
-async fn arrives(link: &mut Link, method: &str) {
-    match event(link).await {
-        LinkEvent::Frame(frame) => match frame.message {
-            Message::Request(request) => assert_eq!(request.method, method),
-            other => panic!("{other:?} instead of {method}"),
-        },
-        other => panic!("{other:?} instead of {method}"),
-    }
 }
 
 /// What a PUBLISH of ours calls, told by its correlation.

@@ -10,7 +10,8 @@ use plantbridge::wire::signing::{KeyFile, Verifier};
 use plantbridge::wire::{Correlation, Frame, Message, Reply, ReplyRoute, Value, frame::Answer};
 use serde_json::{Value as Json, json};
 
-use crate::link_mqtt::{config, event, name, request, send, topics, up};
+use crate::link_mqtt::{config, name, request, send, topics};
+use crate::links::{event, up};
 use crate::scripted::{Broker, Cursor, Published, Wire, plain, publish};
 
 /// How a peer's keys look in the file of its own, and in those of others.

@@ -95,14 +95,11 @@ impl Shop {
     }
 
     /// A watch on the oven's door that has begun.
-    async fn watch(&self, options: &[&str]) -> Watch {
+    async fn watch(&self, options: &[&str]) -> Lasting {
         let arguments = [&["watch", "bakery", "oven.doorChanged"], options].concat();
-        let mut command = self.command(&arguments);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let mut notes = BufReader::new(process.stderr.take().unwrap()).lines();
-        assert_eq!(line(&mut notes).await.as_deref(), Some("watching bakery.oven.doorChanged"));
-        Watch { process, lines, notes }
+        let mut watch = Lasting::begun(self.command(&arguments));
+        assert_eq!(line(&mut watch.notes).await.as_deref(), Some("watching bakery.oven.doorChanged"));
+        watch
     }
 
     async fn door(&self, position: &str) {
@@ -118,28 +115,36 @@ impl Shop {
     }
 }
 
-struct Watch {
+/// A command that runs until it is told to end, and what it says.
+pub(crate) struct Lasting {
     process: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-    notes: Lines<BufReader<ChildStderr>>,
+    pub(crate) lines: Lines<BufReader<ChildStdout>>,
+    pub(crate) notes: Lines<BufReader<ChildStderr>>,
 }
 
 pub(crate) async fn line<R: tokio::io::AsyncRead + Unpin>(lines: &mut Lines<BufReader<R>>) -> Option<String> {
     timeout(PATIENCE, lines.next_line()).await.expect("a line, or the end").unwrap()
 }
 
-impl Watch {
+impl Lasting {
+    pub(crate) fn begun(mut command: Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let notes = BufReader::new(process.stderr.take().unwrap()).lines();
+        Self { process, lines, notes }
+    }
+
     async fn event(&mut self) -> Json {
         serde_json::from_str(&line(&mut self.lines).await.expect("an event")).unwrap()
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let id = self.process.id().unwrap().try_into().unwrap();
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
     }
 
     /// Its exit code, and what it still said on both.
-    async fn end(mut self) -> (i32, Vec<String>, Vec<String>) {
+    pub(crate) async fn end(mut self) -> (i32, Vec<String>, Vec<String>) {
         let (mut lines, mut notes) = (Vec::new(), Vec::new());
         while let Some(said) = line(&mut self.lines).await {
             lines.push(said);

@@ -3,7 +3,6 @@
 use std::{
     io::Write as _,
     path::{Path, PathBuf},
-    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -14,16 +13,11 @@ use plantbridge::{
     wire::{PeerName, Prefix, Topics},
 };
 use rumqttc::{AsyncClient, Broker as At, Event, MqttOptions, Packet, QoS};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value as Json, json};
-use tokio::{
-    io::{AsyncBufReadExt, BufReader, Lines},
-    net::TcpListener,
-    process::{Child, ChildStderr, ChildStdout, Command},
-    time::timeout,
-};
+use tokio::{net::TcpListener, process::Command, time::timeout};
 
-use crate::people::{Ended, PATIENCE, ended, line, plantbridge, unread};
+use crate::people::{Ended, Lasting, PATIENCE, ended, line, plantbridge, unread};
 
 /// A contract of this repository.
 fn sample(name: &str) -> String {
@@ -57,44 +51,21 @@ async fn refused(url: &str, peer: &str, words: &[&str]) -> Json {
 
 /// A fake that stands.
 struct Serve {
-    process: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-    notes: Lines<BufReader<ChildStderr>>,
+    running: Lasting,
     said: String,
 }
 
 impl Serve {
     async fn up(url: &str, arguments: &[&str]) -> Self {
-        let mut command = at(url, &[&["serve"], arguments].concat());
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let mut notes = BufReader::new(process.stderr.take().unwrap()).lines();
-        let said = line(&mut notes).await.unwrap();
+        let mut running = Lasting::begun(at(url, &[&["serve"], arguments].concat()));
+        let said = line(&mut running.notes).await.unwrap();
         assert!(said.contains(" is on the network: a fake that serves "), "{said}");
-        Self { process, lines, notes, said }
-    }
-
-    fn signal(&self, signal: Signal) {
-        let id = self.process.id().unwrap().try_into().unwrap();
-        kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
-    }
-
-    /// Its exit code, and what it still said on both.
-    async fn end(mut self) -> (i32, Vec<String>, Vec<String>) {
-        let (mut lines, mut notes) = (Vec::new(), Vec::new());
-        while let Some(said) = line(&mut self.lines).await {
-            lines.push(said);
-        }
-        while let Some(said) = line(&mut self.notes).await {
-            notes.push(said);
-        }
-        let status = timeout(PATIENCE, self.process.wait()).await.expect("it ends").unwrap();
-        (status.code().unwrap(), lines, notes)
+        Self { running, said }
     }
 
     async fn interrupted(self) -> (Vec<String>, Vec<String>) {
-        self.signal(Signal::INT);
-        let (code, lines, notes) = self.end().await;
+        self.running.signal(Signal::INT);
+        let (code, lines, notes) = self.running.end().await;
         assert_eq!(code, 0, "{notes:?}");
         (lines, notes)
     }
@@ -145,15 +116,15 @@ async fn a_fake_is_there_until_it_is_interrupted() {
     for signal in [Signal::INT, Signal::TERM] {
         let mut serve = Serve::up(&url, &["--contract", &sample("boiler"), "--json"]).await;
         assert_eq!(serve.said, "boiler is on the network: a fake that serves boiler, burner, shiftLog, shiftLog.write");
-        let up: Json = serde_json::from_str(&line(&mut serve.lines).await.unwrap()).unwrap();
+        let up: Json = serde_json::from_str(&line(&mut serve.running.lines).await.unwrap()).unwrap();
         assert_eq!((&up["up"], &up["fake"]), (&json!("boiler"), &json!(true)));
         assert_eq!((&up["namespaces"][3], &up["components"][1]), (&json!("shiftLog.write"), &json!("burner")));
         let told = call(&url, "boiler", &["boiler.setPressure", "8"]).await;
         assert_eq!((&told["source"]["kind"], &told["result"]), (&json!("fake"), &json!(7.5)));
         let wrong = refused(&url, "boiler", &["boiler.setPressure", "99"]).await;
         assert_eq!((&wrong["code"], &wrong["outcome"]), (&json!("invalid_params"), &json!("not_run")));
-        serve.signal(signal);
-        let (code, lines, notes) = serve.end().await;
+        serve.running.signal(signal);
+        let (code, lines, notes) = serve.running.end().await;
         let last: Json = serde_json::from_str(&lines.concat()).unwrap();
         assert_eq!((code, &last["ended"], &last["peer"]), (0, &json!("interrupted"), &json!("boiler")), "{notes:?}");
         assert_eq!((&last["calls"], &last["events"]), (&json!(1), &json!(0)));
@@ -295,7 +266,7 @@ async fn a_fake_leaves_its_name_to_the_device_and_ends() {
         let arguments = ["--contract", &contract, "--json"];
         let serve = Serve::up(&url, &arguments[..if json { 3 } else { 2 }]).await;
         let device = device(&url, "boiler");
-        let (code, lines, notes) = serve.end().await;
+        let (code, lines, notes) = serve.running.end().await;
         assert_eq!(code, 1, "{notes:?}");
         let told = "another peer goes by the name 'boiler' now: the fake left it to that one";
         assert!(notes.iter().any(|note| note == told), "{notes:?}");
