@@ -2,11 +2,7 @@
 //!
 //! The state is locked until what changed is told, so that states are told in the order they were in.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::Mutex;
 
@@ -20,6 +16,7 @@ use super::{
 };
 use crate::{
     contract::{Deferred, Method, Namespace, Sets, samples::sample},
+    link::now_ms,
     node::{Commit, Exposed, Failure, Incoming, Node, Service, ServiceFuture},
     wire::{Map, PeerName, Value},
 };
@@ -204,10 +201,4 @@ impl Service for Actor {
         let this = self.clone();
         Box::pin(async move { this.serve(node, call).await })
     }
-}
-
-/// The moment, as dates tell it.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    actor::now_ms,
     clock::Clock,
     contracts::Contracts,
     live::{Live, Why},
@@ -25,6 +24,7 @@ use super::{
 };
 use crate::{
     contract::Contract,
+    link::now_ms,
     node::{LinkState, Node, Running},
     wire::{PeerName, Value},
 };

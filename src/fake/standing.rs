@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
-    actor::{Actor, now_ms},
+    actor::Actor,
     host::{Reservation, StartFault, Taken},
     live::Live,
     plan::Plan,
 };
 use crate::{
-    link::{DownKind, LinkId, loopback::Board, mqtt},
+    link::{DownKind, LinkId, loopback::Board, mqtt, now_ms},
     node::{Identity, Network, Node, Running, Seen},
     wire::{PeerName, Prefix, Topics},
 };

@@ -14,6 +14,7 @@
 
 mod authority;
 mod backoff;
+mod clock;
 pub mod hub;
 pub mod loopback;
 pub mod mqtt;
@@ -28,6 +29,8 @@ use std::sync::{
 };
 
 use tokio::sync::mpsc;
+
+pub use clock::now_ms;
 
 use crate::wire::{Frame, PeerName};
 

@@ -5,7 +5,7 @@ use std::{
     future::poll_fn,
     sync::{Arc, atomic::AtomicU64},
     task::Poll,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use tokio::{
@@ -23,7 +23,7 @@ use super::{
     ticket::Followed,
 };
 use crate::{
-    link::{Link, LinkEvent, LinkId, Outbound, Rejection},
+    link::{Link, LinkEvent, LinkId, Outbound, Rejection, now_ms},
     wire::{Correlation, Value},
 };
 
@@ -371,7 +371,5 @@ fn fresh() -> Correlation {
 
 /// The moment, by both clocks. Tokio's, so that tests may pause it.
 fn now() -> Now {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let at: Instant = tokio::time::Instant::now().into_std();
-    Now { at, unix_ms: i64::try_from(unix.as_millis()).unwrap_or(i64::MAX) }
+    Now { at: tokio::time::Instant::now().into_std(), unix_ms: now_ms() }
 }

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     contract::Effect,
     fake::{FakeLine, Over, Plan, PlanFault, StartFault, Taken, Withdrawn},
+    link::now_ms,
     wire::{PeerName, Value},
 };
 
@@ -169,9 +170,4 @@ pub(super) fn taken(name: &PeerName, who: Taken) -> String {
              choose another."
         ),
     }
-}
-
-fn now_ms() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

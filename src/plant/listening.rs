@@ -2,7 +2,7 @@
 
 use std::{
     hash::{DefaultHasher, Hasher},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use super::{
@@ -92,10 +92,4 @@ pub(super) fn weigh(value: &Value) -> usize {
         Value::Array(items) => items.iter().map(|item| weigh(item) + 1).sum::<usize>() + 2,
         Value::Map(map) => map.iter().map(|(key, member)| key.len() + 4 + weigh(member)).sum::<usize>() + 2,
     }
-}
-
-/// The moment, in milliseconds since the Unix epoch.
-pub(super) fn now_ms() -> i64 {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(unix.as_millis()).unwrap_or(i64::MAX)
 }

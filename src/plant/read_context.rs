@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{Plant, PlantError, Target, listening::now_ms};
+use super::{Plant, PlantError, Target};
 use crate::{
     contract::context::{Axis, Found, HostAnswer, Invalid, Outcome, Ref, Resolution, Step, TokenId},
+    link::now_ms,
     node::{Call, CallError, Doubt, Network, NotSent},
     wire::{PeerName, RemoteError, Value},
 };

@@ -3,13 +3,14 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use tokio::time::{Instant, timeout_at};
 
 use super::{Plant, PlantError, Principal, Target};
 use crate::{
+    link::now_ms,
     node::{Progress, TicketHandle, TicketUpdate},
     wire::{RemoteError, Value},
 };
@@ -197,9 +198,7 @@ impl Plant {
         handle: TicketHandle,
         (observes, fake): (bool, bool),
     ) -> Arc<Ticket> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let called_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        let (target, client) = (target.clone(), principal.client.clone());
+        let (target, client, called_ms) = (target.clone(), principal.client.clone(), now_ms());
         let ticket = Arc::new(Ticket { handle, target, client, called_ms, observes, fake });
         self.shared.tickets.keep(ticket.clone());
         ticket

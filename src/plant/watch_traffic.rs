@@ -10,10 +10,12 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Plant, PlantError, TapTrouble,
-    listening::now_ms,
     traffic::{Moment, Onlooker, TrafficFilter, TrafficSeen, Volume},
 };
-use crate::node::{Traffic, TrafficNews};
+use crate::{
+    link::now_ms,
+    node::{Traffic, TrafficNews},
+};
 
 /// Traffic somebody wants to watch.
 #[derive(Clone, Debug)]

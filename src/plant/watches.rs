@@ -15,9 +15,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    Plant, PlantError, Principal,
-    listening::now_ms,
-    nearest,
+    Plant, PlantError, Principal, nearest,
     read_state::Snapshot,
     undeclared::{Declared, undeclared_is_not_gapless},
     verdict::Cursor,
@@ -25,7 +23,10 @@ use super::{
     watch_log::{Gap, Log},
     watch_read::{Answering, Reached, ReadWatch, WatchLine, WatchRead, WatchTarget},
 };
-use crate::node::{CallError, Doubt as Unsure, Heard, SNAPSHOT, Stream, Subscription};
+use crate::{
+    link::now_ms,
+    node::{CallError, Doubt as Unsure, Heard, SNAPSHOT, Stream, Subscription},
+};
 
 /// How many watches are held at once.
 const MAX_WATCHES: usize = 64;

@@ -1,9 +1,6 @@
 //! What runs when somebody calls either half of the store of work orders.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Mutex;
 
@@ -13,6 +10,7 @@ use super::{
     service::{tell, unknown},
 };
 use crate::{
+    link::now_ms,
     node::{Failure, Incoming, Node, Service, ServiceFuture},
     wire::{Map, Value},
 };
@@ -79,9 +77,4 @@ impl Service for OrderService {
             result
         })
     }
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -5,9 +5,8 @@
 //! never signed. Nothing is sent about a frame that is dropped.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::link::{LinkEvent, Rejection};
+use crate::link::{LinkEvent, Rejection, now_ms};
 use crate::wire::mqtt::{self, Publish};
 use crate::wire::signing::{KeyFile, Signer, Verifier, VerifierKey};
 use crate::wire::{DecodeError, PeerName, Topics};
@@ -94,8 +93,7 @@ impl Guard {
     }
 }
 
-/// Milliseconds since 1970; a clock before that is as wrong as any.
+/// The moment, as signatures tell it.
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(now_ms()).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rumqttc::{AsyncClient, Event, EventLoop, Outgoing, Packet, Publish, QoS, SubscribeReasonCode};
 use tokio::select;
@@ -18,7 +18,7 @@ use crate::link::mqtt::connection::inbound;
 use crate::link::mqtt::trouble::{self, Stage};
 use crate::link::mqtt::{Tls, options, run};
 use crate::link::seat::down;
-use crate::link::{DownKind, DownReason, socket};
+use crate::link::{DownKind, DownReason, now_ms, socket};
 
 /// How long each step of closing may take: the DISCONNECT, the broker's close.
 const CLOSING: Duration = Duration::from_millis(330);
@@ -158,8 +158,7 @@ impl Connection<'_> {
     fn heard(&mut self, packet: Publish) {
         self.early |= self.since.is_none();
         let retained = packet.retain;
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at_ms = i64::try_from(unix.as_millis()).unwrap_or(i64::MAX);
+        let at_ms = now_ms();
         let Some(publish) = inbound(packet) else {
             // No broker lets a topic through that is no text.
             return tracing::debug!("a tap heard a topic that is not UTF-8");
