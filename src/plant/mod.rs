@@ -13,12 +13,15 @@ mod error;
 mod fake_limits;
 mod fakes;
 mod gate;
+mod hub_tap;
 mod keys;
 mod leases;
 mod listening;
+mod overhearing;
 mod peers;
 mod read_context;
 mod read_state;
+mod recordings;
 mod rows;
 mod set_state;
 mod shows;
@@ -70,7 +73,7 @@ pub use verdict::{Cursor, EpochLoss, Loss, Verdict};
 pub use watch_events::{EventsWatched, HeardEvent, Memory, WatchEvents};
 pub use watch_log::{Gap, Noted, PathChange, Record};
 pub use watch_read::{Reached, ReadWatch, WatchLine, WatchRead, WatchTarget};
-pub use watch_traffic::{Interruption, TrafficWatched, WatchTraffic};
+pub use watch_traffic::{Interruption, Sees, TrafficWatched, View, WatchTraffic};
 pub use watches::StartWatch;
 
 use crate::{
@@ -99,7 +102,7 @@ struct Shared {
     leases: Leases,
     contracts: contracts::Contracts,
     fakes: Fakes,
-    recordings: watch_traffic::Recordings,
+    recordings: recordings::Recordings,
 }
 
 /// How this process looks at its plant.
@@ -140,7 +143,7 @@ impl Plant {
         let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
         let (tickets, leases) = (Tickets::default(), Leases::default());
         let (contracts, fakes) = (contracts::Contracts::in_directory(directory), Fakes::new(node.clone(), stage));
-        let recordings = watch_traffic::Recordings::default();
+        let recordings = recordings::Recordings::default();
         let shared = Shared {
             node,
             settings,

@@ -19,6 +19,7 @@ mod hub;
 mod misbehaviour;
 mod people;
 mod process;
+mod relay;
 mod secrets;
 mod served;
 mod signed;

@@ -26,12 +26,14 @@ mod fakes;
 mod harness;
 mod http;
 mod hub;
+mod hub_traffic;
 mod later;
 mod link_hub;
 mod link_mqtt;
 mod link_signing;
 mod links;
 mod mcp;
+mod names;
 mod node;
 mod over;
 #[cfg(all(feature = "demo", unix))]

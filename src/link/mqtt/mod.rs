@@ -14,7 +14,8 @@
 //! **The tap** ([`Tap`]) is another connection in another task; the two share settings and nothing else.
 //!
 //! **Looking first** ([`Config::looks`]). Before the first connection another one, of no name, sees whether somebody goes by
-//! ours; while somebody does, we stay away.
+//! ours; while somebody does, we stay away. So it is after we were displaced, whoever chose our name; and after any other end of
+//! a connection for whoever announces another shape than we do: a broker may throw us off without saying why.
 //!
 //! **The end.** [`Outbound::Leave`], or dropping the sender, leaves in order. Dropping the receiver cuts the connection,
 //! and the broker tells the others. Either way the event channel ends when the task does, and the socket with it.
@@ -37,6 +38,7 @@ use super::authority::Fault;
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::Topics;
 
+pub use super::holder::LEFTOVER;
 pub use super::tls::{Tls, TlsFiles};
 pub use super::trust::{Digest, Trust};
 pub use signing::Signing;
@@ -94,7 +96,7 @@ pub struct Config {
     /// Says when a connection may be attempted; absent: whenever. One that is there already stays. A sender that is gone
     /// has forbidden it for good.
     pub gate: Option<watch::Receiver<bool>>,
-    /// Whether to look, before the first connection, if somebody goes by our name already, and not to throw them off the
+    /// Whether to look, before each connection, if somebody goes by our name already, and not to throw them off the
     /// broker. For a name that somebody chose; one that was made up is nobody else's.
     pub looks: bool,
     /// Whether the name is left to whoever else connects under it: the link then ends instead of taking it back.
@@ -137,9 +139,6 @@ impl Config {
         }
     }
 }
-
-/// How long a look waits for a name that is in use: a process that died is gone once its will has fired.
-pub const LEFTOVER: Duration = Duration::from_secs(3);
 
 /// An account at a broker.
 #[derive(Clone, Debug)]

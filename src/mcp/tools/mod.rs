@@ -29,6 +29,7 @@ mod start_watch;
 mod stop_fake;
 mod stop_watch;
 mod take_control;
+mod traffic_views;
 mod watch_events;
 mod watch_traffic;
 mod write_row;
