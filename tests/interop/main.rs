@@ -27,3 +27,4 @@ mod support;
 mod tls;
 mod traffic;
 mod watch;
+mod web;

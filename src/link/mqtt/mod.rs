@@ -16,10 +16,15 @@
 //! **Looking first** ([`Config::looks`]). Before the first connection another one, of no name, sees whether somebody goes by
 //! ours; while somebody does, we stay away.
 //!
+//! **What is below** ([`connect`]): the socket, TLS where the address wants it, and a WebSocket where it says so. The client
+//! library is given the finished stream and knows of none of them.
+//!
 //! **The end.** [`Outbound::Leave`], or dropping the sender, leaves in order. Dropping the receiver cuts the connection,
 //! and the broker tells the others. Either way the event channel ends when the task does, and the socket with it.
 
+mod connect;
 mod connection;
+mod greeting;
 mod ledger;
 mod look;
 mod options;
@@ -28,6 +33,7 @@ mod signing;
 mod tap;
 mod trouble;
 mod url;
+mod websocket;
 
 use std::time::Duration;
 
@@ -64,7 +70,7 @@ pub struct Config {
     pub credentials: Option<Credentials>,
     /// How frames are signed and believed. Absent: neither.
     pub signing: Option<Signing>,
-    /// Certificates for `mqtts`. Absent: the roots of the system and no client certificate.
+    /// Certificates for `mqtts` and `wss`. Absent: the roots of the system and no client certificate.
     pub tls: Option<Tls>,
     /// The name the broker's certificate has to be for, where that is not the host of its address.
     pub server_name: Option<String>,
@@ -154,11 +160,13 @@ pub struct Credentials {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A scheme that is not spoken.
-    #[error("a broker URL begins with mqtt://, tcp://, mqtts://, tls:// or ssl://")]
+    #[error("a broker URL begins with mqtt://, tcp://, mqtts://, tls://, ssl://, ws:// or wss://")]
     Scheme,
-    /// MQTT over WebSocket.
-    #[error("MQTT over WebSocket (ws://, wss://) is not spoken; use the broker's mqtt:// or mqtts:// port")]
-    WebSocket,
+    /// A path of a WebSocket that is none.
+    #[error(
+        "a WebSocket address ends with a plain path: ASCII, no spaces, no `?` and no `#`, for tokens are kept out of it"
+    )]
+    WebPath,
     /// A user or password in the URL.
     #[error("a broker URL carries no user and no password: process listings are public; use the environment")]
     UserInfo,
