@@ -26,7 +26,7 @@
 //!
 //! 1. `wire`, `contract` and `node::state` never read a clock, sleep, spawn, or draw randomness: `now` and ids are
 //!    arguments.
-//! 2. Only `link::mqtt` names the MQTT client, only `link::hub` the WebSocket, only `demo::broker` the embedded broker, only
+//! 2. Only `link::mqtt` names the MQTT client, only `link` the WebSocket, only `demo::broker` the embedded broker, only
 //!    `door::http` hyper, only `mcp`, `door` and the tour in `demo` name the MCP SDK.
 //! 3. stdout carries protocol bytes from `door::stdio` and from nobody else. Logs go to stderr.
 //! 4. A tool never bypasses `plant`, a verb never reaches past `node::Node`.

@@ -29,8 +29,9 @@ use crate::{
 /// The flags of every subcommand that joins a network.
 #[derive(Clone, Debug, Args)]
 pub(super) struct NetworkArgs {
-    /// The MQTT 5 broker: mqtt://host[:1883] or mqtts://host[:8883]; else that of PLANTBRIDGE_BROKER. The account comes from
-    /// PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, never from here.
+    /// The MQTT 5 broker: mqtt://host[:1883] or mqtts://host[:8883], or through a WebSocket ws://host[:80][/mqtt] or
+    /// wss://host[:443][/mqtt]; else that of PLANTBRIDGE_BROKER. The account comes from PLANTBRIDGE_MQTT_USERNAME and
+    /// PLANTBRIDGE_MQTT_PASSWORD, never from here.
     #[arg(long, value_name = "URL")]
     pub(super) broker: Option<String>,
     /// The Socket.IO hub, instead of a broker or beside it: http://host[:7843] or https://host[:8843]; else that of

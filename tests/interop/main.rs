@@ -28,3 +28,4 @@ mod support;
 mod tls;
 mod traffic;
 mod watch;
+mod web;

@@ -31,6 +31,7 @@ mod later;
 mod link_hub;
 mod link_mqtt;
 mod link_signing;
+mod link_websocket;
 mod links;
 mod mcp;
 mod names;

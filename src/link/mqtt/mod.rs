@@ -17,10 +17,15 @@
 //! ours; while somebody does, we stay away. So it is after we were displaced, whoever chose our name; and after any other end of
 //! a connection for whoever announces another shape than we do: a broker may throw us off without saying why.
 //!
+//! **What is below** ([`connect`]): the socket, TLS where the address wants it, and a WebSocket where it says so. The client
+//! library is given the finished stream and knows of none of them.
+//!
 //! **The end.** [`Outbound::Leave`], or dropping the sender, leaves in order. Dropping the receiver cuts the connection,
 //! and the broker tells the others. Either way the event channel ends when the task does, and the socket with it.
 
+mod connect;
 mod connection;
+mod greeting;
 mod ledger;
 mod look;
 mod options;
@@ -29,6 +34,7 @@ mod signing;
 mod tap;
 mod trouble;
 mod url;
+mod websocket;
 
 use std::time::Duration;
 
@@ -66,7 +72,7 @@ pub struct Config {
     pub credentials: Option<Credentials>,
     /// How frames are signed and believed. Absent: neither.
     pub signing: Option<Signing>,
-    /// Certificates for `mqtts`. Absent: the roots of the system and no client certificate.
+    /// Certificates for `mqtts` and `wss`. Absent: the roots of the system and no client certificate.
     pub tls: Option<Tls>,
     /// The name the broker's certificate has to be for, where that is not the host of its address.
     pub server_name: Option<String>,
@@ -153,11 +159,13 @@ pub struct Credentials {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A scheme that is not spoken.
-    #[error("a broker URL begins with mqtt://, tcp://, mqtts://, tls:// or ssl://")]
+    #[error("a broker URL begins with mqtt://, tcp://, mqtts://, tls://, ssl://, ws:// or wss://")]
     Scheme,
-    /// MQTT over WebSocket.
-    #[error("MQTT over WebSocket (ws://, wss://) is not spoken; use the broker's mqtt:// or mqtts:// port")]
-    WebSocket,
+    /// A path of a WebSocket that is none.
+    #[error(
+        "a WebSocket address ends with a plain path: ASCII, no spaces, no `?` and no `#`, for tokens are kept out of it"
+    )]
+    WebPath,
     /// A user or password in the URL.
     #[error("a broker URL carries no user and no password: process listings are public; use the environment")]
     UserInfo,
