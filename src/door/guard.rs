@@ -5,8 +5,8 @@
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, ClientResult,
-    ErrorData, Extensions, GetExtensions, InitializeRequest, JsonRpcMessage, ListToolsRequest, MetaObject,
-    NumberOrString, PingRequest, RequestId, RequestMetaObject,
+    ErrorData, Extensions, GetExtensions, GetPromptRequest, InitializeRequest, JsonRpcMessage, ListToolsRequest,
+    MetaObject, NumberOrString, PingRequest, RequestId, RequestMetaObject,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
@@ -201,12 +201,19 @@ fn request(method: String, id: RequestId, params: Option<Json>) -> Verdict {
             typed::<InitializeRequest>(method, Some(params.unwrap_or_default())).map(ClientRequest::InitializeRequest)
         }
         "server/discover" => typed::<ClientRequest>(method, Some(params.unwrap_or_default())),
+        // By the type of each, so that params that are wrong are not taken for an unknown method.
+        "prompts/get" => needing::<GetPromptRequest>(method, params).map(ClientRequest::GetPromptRequest),
         _ => typed::<ClientRequest>(method, params),
     };
     match built {
         Ok(request) => message(JsonRpcMessage::request(request, id)),
         Err(problem) => refused(Refusal::params(&id, problem)),
     }
+}
+
+/// A request that has params.
+fn needing<T: DeserializeOwned>(method: String, params: Option<Map<String, Json>>) -> Result<T, String> {
+    typed::<T>(method, Some(params.unwrap_or_default()))
 }
 
 fn typed<T: DeserializeOwned>(method: String, params: Option<Map<String, Json>>) -> Result<T, String> {

@@ -37,6 +37,7 @@ mod over;
 #[cfg(all(feature = "demo", unix))]
 mod people;
 mod plant;
+mod prompts;
 mod rows;
 mod sample_contracts;
 mod scripted;
