@@ -5,15 +5,17 @@ use std::borrow::Cow;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, DiscoverResult,
-        ErrorCode as RpcCode, GetPromptRequestParams, GetPromptResponse, ListPromptsResult, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, ServerConfig,
+        CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+        CustomResult, DiscoverResult, ErrorCode as RpcCode, GetPromptRequestParams, GetPromptResponse,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerConfig,
     },
     service::RequestContext,
 };
 
 use super::{
     registry::Tool,
+    resources::Template,
     result,
     server::{REVISIONS, Session},
     text,
@@ -62,6 +64,43 @@ impl ServerHandler for Session {
         self.prompt(&request.name, request.arguments.unwrap_or_default()).map(Into::into)
     }
 
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let list = self.resources(request.as_ref().and_then(|request| request.cursor.as_deref())).await?;
+        Ok(if keeps(&context) { list.with_ttl_ms(0).with_cache_scope(CacheScope::Private) } else { list })
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        one_page(request.as_ref(), "resource templates")?;
+        let list = ListResourceTemplatesResult::with_all_items(self.templates().map(Template::listed).collect());
+        Ok(if keeps(&context) { list.with_ttl_ms(STATIC_MS).with_cache_scope(CacheScope::Private) } else { list })
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let (read, keep) = self.read(&request.uri, &context).await?;
+        let read = if keeps(&context) { read.with_ttl_ms(keep).with_cache_scope(CacheScope::Private) } else { read };
+        Ok(read.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.completion(&request).await.map(CompleteResult::new)
+    }
+
     async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         Ok(DiscoverResult::from_server_info(REVISIONS.to_vec(), self.info().clone()).with_ttl_ms(STATIC_MS))
     }
@@ -97,4 +136,4 @@ fn one_page(request: Option<&PaginatedRequestParams>, what: &str) -> Result<(), 
 }
 
 /// How long a client may keep what never changes while the process runs.
-const STATIC_MS: u64 = 3_600_000;
+pub(super) const STATIC_MS: u64 = 3_600_000;

@@ -7,6 +7,7 @@
 
 pub mod check;
 pub mod codes;
+mod completion;
 pub mod context;
 pub mod cursor;
 pub mod error;
@@ -20,6 +21,7 @@ mod refusal;
 mod refusal_documents;
 mod refusal_tickets;
 pub mod registry;
+mod resources;
 pub mod result;
 pub mod schema;
 pub mod server;

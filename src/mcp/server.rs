@@ -9,8 +9,8 @@ use std::{
 use rmcp::{
     RoleServer,
     model::{
-        CallToolRequestParams, Implementation, PromptsCapability, ProtocolVersion, ServerCapabilities, ServerConfig,
-        ToolsCapability,
+        CallToolRequestParams, Implementation, PromptsCapability, ProtocolVersion, ResourcesCapability,
+        ServerCapabilities, ServerConfig, ToolsCapability,
     },
     service::RequestContext,
 };
@@ -263,6 +263,10 @@ fn info(registry: &Registry, read_only: bool) -> ServerConfig {
     let mut prompts = PromptsCapability::default();
     prompts.list_changed = Some(false);
     capabilities.prompts = Some(prompts);
+    let mut resources = ResourcesCapability::default();
+    resources.list_changed = Some(false);
+    capabilities.resources = Some(resources);
+    capabilities.completions = Some(Map::new());
     let name = Implementation::new("plantbridge", env!("CARGO_PKG_VERSION")).with_title("plantbridge");
     ServerConfig::new(capabilities).with_server_info(name).with_instructions(instructions(registry, read_only))
 }

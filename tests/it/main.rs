@@ -38,6 +38,7 @@ mod over;
 mod people;
 mod plant;
 mod prompts;
+mod resources;
 mod rows;
 mod sample_contracts;
 mod scripted;

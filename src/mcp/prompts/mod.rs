@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json};
 
 use table::{Argument, PROMPTS, Spec};
 
-use super::{server::Session, text};
+use super::{completion::Fill, server::Session, text};
 use crate::plant::nearest;
 
 impl Session {
@@ -49,6 +49,11 @@ impl Session {
 }
 
 impl Spec {
+    /// What an argument can be completed from.
+    pub(super) fn fill(&self, argument: &str) -> Option<Fill> {
+        self.arguments.iter().find(|known| known.name == argument).map(|known| known.fill)
+    }
+
     fn listed(&self) -> Prompt {
         let argument = |argument: &Argument| {
             PromptArgument::new(argument.name).with_description(argument.description).with_required(true)

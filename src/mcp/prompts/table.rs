@@ -1,15 +1,17 @@
 //! The prompts there are.
 
+use crate::mcp::completion::Fill;
+
 /// One prompt.
 #[derive(Debug)]
 pub(in crate::mcp) struct Spec {
-    pub(in crate::mcp) name: &'static str,
+    pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) description: &'static str,
     /// The tools it cannot do without.
     pub(super) needs: &'static [&'static str],
     /// What a user gives, all of it required.
-    pub(in crate::mcp) arguments: &'static [Argument],
+    pub(super) arguments: &'static [Argument],
     pub(super) opening: &'static str,
     /// What to do, each with the tools it names; one whose tools are not there is left out.
     pub(super) steps: &'static [(&'static [&'static str], &'static str)],
@@ -18,16 +20,22 @@ pub(in crate::mcp) struct Spec {
 
 /// What a user gives.
 #[derive(Debug)]
-pub(in crate::mcp) struct Argument {
-    pub(in crate::mcp) name: &'static str,
+pub(super) struct Argument {
+    pub(super) name: &'static str,
     pub(super) description: &'static str,
     /// Bytes it may have.
     pub(super) most: usize,
+    /// What it can be completed from.
+    pub(super) fill: Fill,
 }
 
-const PEER: Argument = Argument { name: "peer", description: "The name of the peer.", most: 256 };
-const CONTRACT: Argument =
-    Argument { name: "contract", description: "The name of a contract that is kept here.", most: 64 };
+const PEER: Argument = Argument { name: "peer", description: "The name of the peer.", most: 256, fill: Fill::Peer };
+const CONTRACT: Argument = Argument {
+    name: "contract",
+    description: "The name of a contract that is kept here.",
+    most: 64,
+    fill: Fill::Contract,
+};
 /// Bytes of what a user says in words.
 const MOST_WORDS: usize = 2_048;
 
@@ -67,6 +75,7 @@ pub(super) const PROMPTS: &[Spec] = &[
                 name: "question",
                 description: "What is to be found out, such as why the oven does not heat.",
                 most: MOST_WORDS,
+                fill: Fill::Words,
             },
         ],
         opening: "Answer the question below about the peer named below. Only look: do not call what changes something, and do \
@@ -101,7 +110,10 @@ pub(super) const PROMPTS: &[Spec] = &[
         title: "Try it on a fake",
         description: "Tries something out on a fake made from a contract, where no device can be harmed.",
         needs: &["read_contract", "start_fake", "call_method", "stop_fake"],
-        arguments: &[CONTRACT, Argument { name: "goal", description: "What is to be tried out.", most: MOST_WORDS }],
+        arguments: &[
+            CONTRACT,
+            Argument { name: "goal", description: "What is to be tried out.", most: MOST_WORDS, fill: Fill::Words },
+        ],
         opening: "Reach the goal below on a fake made from the contract named below. Touch no other peer.",
         steps: &[
             (
