@@ -105,7 +105,19 @@ impl<'a> Pager<'a> {
         format: Format,
         cursor: Option<&'a str>,
     ) -> Self {
-        Self { cursors: context.cursors(), tool: context.tool, arguments, limit, format, cursor }
+        Self::over(context.cursors(), context.tool, arguments, limit, format, cursor)
+    }
+
+    /// The pages of a list that is no tool's.
+    pub(super) fn over(
+        cursors: &'a Cursors,
+        what: &'a str,
+        arguments: &'a Map<String, Json>,
+        limit: Limit,
+        format: Format,
+        cursor: Option<&'a str>,
+    ) -> Self {
+        Self { cursors, tool: what, arguments, limit, format, cursor }
     }
 
     /// The generation that the cursor of the call goes on in; nothing without a cursor.

@@ -15,6 +15,7 @@ mod fakes;
 mod gate;
 mod hub_tap;
 mod keys;
+mod known;
 mod leases;
 mod listening;
 mod overhearing;
@@ -56,6 +57,7 @@ pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, TapTrouble, Target};
 pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
+pub use known::Status;
 use leases::Leases;
 pub use leases::{Authority, KnownAuthority};
 pub use peers::{PeerKind, PeerLine, Peers};
@@ -281,11 +283,23 @@ fn may_settle(network: &Network) -> bool {
 
 /// The names most like `wanted`, best first; if none is, some of those there are.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let (scored, close) = scored(wanted, names);
+    let shown = if close > 0 { close } else { scored.len() };
+    scored.into_iter().take(shown.min(ALTERNATIVES)).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// The names that are like `wanted`, best first, and no others.
+pub(crate) fn like<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let (scored, close) = scored(wanted, names);
+    scored.into_iter().take(close.min(ALTERNATIVES)).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// The names with how unlike `wanted` each is, and how many of the first are like it.
+fn scored<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> (Vec<(usize, &'a str)>, usize) {
     let mut scored: Vec<(usize, &str)> = names.map(|name| (distance(wanted, name), name)).collect();
     scored.sort_unstable();
     let close = scored.iter().take_while(|(distance, name)| *distance * 2 <= wanted.len().max(name.len())).count();
-    let shown = if close > 0 { close } else { scored.len() };
-    scored.into_iter().take(shown.min(ALTERNATIVES)).map(|(_, name)| name.to_owned()).collect()
+    (scored, close)
 }
 
 /// How unlike two names are: edits between them, with one inside the other counting for much.

@@ -40,6 +40,8 @@ mod over;
 #[cfg(all(feature = "demo", unix))]
 mod people;
 mod plant;
+mod prompts;
+mod resources;
 mod rows;
 mod sample_contracts;
 mod scripted;
