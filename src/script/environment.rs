@@ -14,16 +14,46 @@ pub struct Whereabouts {
 
 /// Variables that any program is given if the bridge has them, beside those of the locale.
 const EVERYBODY: [&str; 14] = [
-    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "SSL_CERT_FILE", "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
 ];
 
 /// Variables that package managers are given besides: where packages come from.
 const PACKAGERS: [&str; 22] = [
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "NPM_CONFIG_REGISTRY",
-    "npm_config_registry", "NPM_CONFIG_CACHE", "npm_config_cache", "NPM_CONFIG_USERCONFIG", "npm_config_userconfig",
-    "NPM_CONFIG_CAFILE", "npm_config_cafile", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_CERT",
-    "PIP_CONFIG_FILE", "PIP_CACHE_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "NPM_CONFIG_REGISTRY",
+    "npm_config_registry",
+    "NPM_CONFIG_CACHE",
+    "npm_config_cache",
+    "NPM_CONFIG_USERCONFIG",
+    "npm_config_userconfig",
+    "NPM_CONFIG_CAFILE",
+    "npm_config_cafile",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_TRUSTED_HOST",
+    "PIP_CERT",
+    "PIP_CONFIG_FILE",
+    "PIP_CACHE_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
 ];
 
 /// What of an environment is passed on, and to whom.
@@ -93,15 +123,24 @@ mod tests {
     #[test]
     fn no_secret_is_passed_on() {
         let secrets = [
-            "SOURCE_RPC_TOKEN", "SOURCE_RPC_TOKENS", "SOURCE_RPC_MQTT_PASSWORD", "SOURCE_RPC_MCP_TOKEN",
-            "PLANTBRIDGE_TOKEN", "PLANTBRIDGE_MQTT_PASSWORD", "PLANTBRIDGE_MCP_TOKEN", "AWS_SECRET_ACCESS_KEY",
-            "NPM_TOKEN", "NODE_OPTIONS", "NODE_AUTH_TOKEN", "LD_PRELOAD", "PYTHONPATH",
+            "SOURCE_RPC_TOKEN",
+            "SOURCE_RPC_TOKENS",
+            "SOURCE_RPC_MQTT_PASSWORD",
+            "SOURCE_RPC_MCP_TOKEN",
+            "PLANTBRIDGE_TOKEN",
+            "PLANTBRIDGE_MQTT_PASSWORD",
+            "PLANTBRIDGE_MCP_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "NPM_TOKEN",
+            "NODE_OPTIONS",
+            "NODE_AUTH_TOKEN",
+            "LD_PRELOAD",
+            "PYTHONPATH",
         ];
         let plain = [("PATH", "/bin"), ("LC_ALL", "C"), ("HTTPS_PROXY", "http://user:hunter2@proxy")];
         let all = secrets.iter().map(|name| (*name, "hunter2")).chain(plain);
         let inherited = Inherited::of(all.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let place =
-            Whereabouts { broker: Some("mqtt://plant:1883".into()), hub: None, prefix: "msgrpc/v2".into() };
+        let place = Whereabouts { broker: Some("mqtt://plant:1883".into()), hub: None, prefix: "msgrpc/v2".into() };
         let given = of_script(&inherited, &place, "pump@bridge", None);
         assert!(given.iter().all(|(name, value)| value != "hunter2" && !secrets.contains(&name.as_str())), "{given:?}");
         assert!(!format!("{given:?}{inherited:?}").contains("hunter2"));

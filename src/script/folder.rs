@@ -192,13 +192,7 @@ mod posix {
         }
 
         /// Writes a file under a name of its own and gives it `name` when it is whole and on the disk.
-        pub(crate) fn write(
-            &self,
-            name: &str,
-            temporary: &str,
-            bytes: &[u8],
-            place: Place,
-        ) -> Result<(), FileFault> {
+        pub(crate) fn write(&self, name: &str, temporary: &str, bytes: &[u8], place: Place) -> Result<(), FileFault> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(0o666);
             let file = openat(&self.directory, temporary, flags, mode).map_err(io::Error::from)?;
@@ -336,13 +330,7 @@ mod portable {
             if length > limit { Err(FileFault::TooLarge { bytes: length, limit }) } else { Ok(bytes) }
         }
 
-        pub(crate) fn write(
-            &self,
-            name: &str,
-            temporary: &str,
-            bytes: &[u8],
-            place: Place,
-        ) -> Result<(), FileFault> {
+        pub(crate) fn write(&self, name: &str, temporary: &str, bytes: &[u8], place: Place) -> Result<(), FileFault> {
             let (name, temporary) = (self.path.join(name), self.path.join(temporary));
             let written = fill(&temporary, bytes).and_then(|()| match place {
                 Place::Free if name.symlink_metadata().is_ok() => Err(FileFault::There),

@@ -41,12 +41,7 @@ pub(super) async fn gather(process: Process, most: usize, mut heard: impl FnMut(
     Gathered { ended, text: String::from_utf8_lossy(&bytes).into_owned(), too_much }
 }
 
-fn take(
-    buffer: &[u8],
-    read: std::io::Result<usize>,
-    bytes: &mut Vec<u8>,
-    heard: &mut impl FnMut(&[u8]),
-) -> bool {
+fn take(buffer: &[u8], read: std::io::Result<usize>, bytes: &mut Vec<u8>, heard: &mut impl FnMut(&[u8])) -> bool {
     let piece = buffer.get(..read.unwrap_or(0)).unwrap_or_default();
     heard(piece);
     bytes.extend_from_slice(piece);

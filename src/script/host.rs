@@ -14,7 +14,9 @@ use super::{
     Input, Limits, Plan, ScriptFault, ScriptName, Supervisor, beside,
     environment::{self, Inherited, Whereabouts},
     record::{self, Record},
-    results::{Language, Output, RunEnd, SavedScript, ScriptLine, ScriptList, ScriptText, StartedScript, StoppedScript},
+    results::{
+        Language, Output, RunEnd, SavedScript, ScriptLine, ScriptList, ScriptText, StartedScript, StoppedScript,
+    },
     ring::LINES,
     run::Run,
     store::Store,
@@ -115,7 +117,12 @@ impl Scripts {
     /// # Errors
     ///
     /// Why not; what was there is there still.
-    pub async fn save(&self, name: &ScriptName, language: Language, source: String) -> Result<SavedScript, ScriptFault> {
+    pub async fn save(
+        &self,
+        name: &ScriptName,
+        language: Language,
+        source: String,
+    ) -> Result<SavedScript, ScriptFault> {
         let (store, wanted) = (self.shared.store.clone(), name.clone());
         let mut saved = beside(move || store.save(&wanted, language, &source)).await?;
         saved.running = self.running(name).is_some();
@@ -258,7 +265,9 @@ impl Scripts {
             return Ok(current.output(after, most, bytes));
         }
         if let Some(run) = run.filter(|run| !record::is_run(run)) {
-            return Err(ScriptFault::NeverStarted { what: format!("run '{}'", run.chars().take(40).collect::<String>()) });
+            return Err(ScriptFault::NeverStarted {
+                what: format!("run '{}'", run.chars().take(40).collect::<String>()),
+            });
         }
         let (store, wanted, run) = (self.shared.store.clone(), name.clone(), run.map(str::to_owned));
         let (run, lines) = beside(move || {

@@ -10,9 +10,10 @@ use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    FileFault, Input, Limits, Plan, ScriptFault, Scripts, beside, how,
+    FileFault, Input, Limits, Plan, ScriptFault, Scripts, beside,
     folder::{Folder, Place},
     gather::{Gathered, gather},
+    how,
     results::{Package, PackageList, Packager, PackagesChanged},
     specifier,
     store::{MANIFEST, file_fault, manifest},
@@ -123,12 +124,16 @@ impl Scripts {
         stop: &CancellationToken,
     ) -> Result<String, ScriptFault> {
         let (node, _) = self.shared.toolchain.node().await?;
-        let npm = npm_beside(&node).or_else(|| npm_of(self.shared.toolchain.which("npm")?.as_path())).ok_or_else(|| {
-            ScriptFault::Toolchain("no npm is beside the bridge's Node, nor on its PATH: a person must install it".into())
-        })?;
+        let npm =
+            npm_beside(&node).or_else(|| npm_of(self.shared.toolchain.which("npm")?.as_path())).ok_or_else(|| {
+                ScriptFault::Toolchain(
+                    "no npm is beside the bridge's Node, nor on its PATH: a person must install it".into(),
+                )
+            })?;
         let mut arguments = vec![npm.to_string_lossy().into_owned()];
         arguments.push(if add { "install" } else { "uninstall" }.into());
-        arguments.extend(["--save", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress"].map(str::to_owned));
+        arguments
+            .extend(["--save", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress"].map(str::to_owned));
         if !(add && wanted.allow_install_scripts) {
             arguments.push("--ignore-scripts".into());
         }
@@ -154,7 +159,10 @@ impl Scripts {
         };
         if !own.exists() {
             if !add {
-                return Err(ScriptFault::Content { file: ".venv".into(), why: "no Python package is installed here".into() });
+                return Err(ScriptFault::Content {
+                    file: ".venv".into(),
+                    why: "no Python package is installed here".into(),
+                });
             }
             let python = self.shared.toolchain.python(directory).await?;
             note("making .venv, where packages of Python go");
@@ -172,7 +180,8 @@ impl Scripts {
         }
         arguments.extend(["--", wanted.spec.as_str()]);
         let output = self.run(work(&own, &arguments), note, stop).await?;
-        let frozen = self.run(work(&own, &["-m", "pip", "--disable-pip-version-check", "freeze", "--local"]), note, stop);
+        let frozen =
+            self.run(work(&own, &["-m", "pip", "--disable-pip-version-check", "freeze", "--local"]), note, stop);
         let frozen = frozen.await?;
         let store = self.shared.store.clone();
         beside(move || {

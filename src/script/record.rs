@@ -76,10 +76,11 @@ impl Record {
     pub(super) fn end(mut self, last: &[String], ended: &RunEnd) {
         if self.is_cut() {
             let mut bytes = 0;
-            let fits = last.iter().rev().take(usize::try_from(self.left_out).unwrap_or(usize::MAX)).take_while(|line| {
-                bytes += line.len() + 1;
-                bytes <= TAIL
-            });
+            let fits =
+                last.iter().rev().take(usize::try_from(self.left_out).unwrap_or(usize::MAX)).take_while(|line| {
+                    bytes += line.len() + 1;
+                    bytes <= TAIL
+                });
             let kept = fits.count();
             let missing = self.left_out - kept as u64;
             self.pending.extend_from_slice(format!("({missing} lines are not kept)\n").as_bytes());
@@ -102,7 +103,11 @@ fn last_line(ended: &RunEnd) -> String {
 }
 
 /// What is kept of one run, or of the last one: its name and its last lines.
-pub(super) fn read(folder: &Folder, name: &ScriptName, run: Option<&str>) -> Result<(String, Vec<String>), ScriptFault> {
+pub(super) fn read(
+    folder: &Folder,
+    name: &ScriptName,
+    run: Option<&str>,
+) -> Result<(String, Vec<String>), ScriptFault> {
     let never = || ScriptFault::NeverStarted {
         what: run.map_or_else(|| format!("'{name}'"), |run| format!("run {run} of '{name}'")),
     };

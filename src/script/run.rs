@@ -189,7 +189,8 @@ impl Follower<'_> {
     async fn finish(mut self, ended: Ended) {
         let end = RunEnd { code: ended.code, signal: ended.signal, at: now_ms(), note: note(&ended) };
         if let Some(record) = self.record.take() {
-            let last = if record.is_cut() { self.run.ring().from(0).1.map(str::to_owned).collect() } else { Vec::new() };
+            let last =
+                if record.is_cut() { self.run.ring().from(0).1.map(str::to_owned).collect() } else { Vec::new() };
             let told = end.clone();
             super::beside(move || record.end(&last, &told)).await;
         }
@@ -210,7 +211,8 @@ fn note(ended: &Ended) -> Option<String> {
         (EndedBy::Itself, Some(6 | 9)) => Some("if nobody killed it, it may have used up its memory"),
         (EndedBy::Itself, _) => None,
     };
-    let left = (ended.left_behind > 0).then(|| format!("{} processes it had left behind were ended", ended.left_behind));
+    let left =
+        (ended.left_behind > 0).then(|| format!("{} processes it had left behind were ended", ended.left_behind));
     let stay = (ended.survivors > 0).then(|| format!("{} of its processes could not be killed", ended.survivors));
     let all: Vec<String> = by.map(str::to_owned).into_iter().chain(left).chain(stay).collect();
     (!all.is_empty()).then(|| all.join("; "))

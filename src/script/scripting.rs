@@ -66,7 +66,9 @@ impl Scripting {
             Err(Failure::coded("Forbidden", why))
         };
         if call.origin != Origin::Verified {
-            return refuse("scripting needs a verified identity: a signed frame on the broker, from a key this node lists");
+            return refuse(
+                "scripting needs a verified identity: a signed frame on the broker, from a key this node lists",
+            );
         }
         if !self.allowed.contains(&call.caller) {
             return refuse("this node has not named you in --scriptable-by");

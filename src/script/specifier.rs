@@ -76,16 +76,47 @@ mod tests {
 
     #[test]
     fn packages_are_taken_and_nothing_else() {
-        for good in ["mqtt", "mqtt@5", "mqtt@^5.10.0", "@source-repo/rpc", "@source-repo/rpc@>=5 <6", "left_pad@1.x || 2.x"] {
+        for good in
+            ["mqtt", "mqtt@5", "mqtt@^5.10.0", "@source-repo/rpc", "@source-repo/rpc@>=5 <6", "left_pad@1.x || 2.x"]
+        {
             assert_eq!(check(good, Packager::Npm), Ok(()), "{good}");
         }
         for good in ["paho-mqtt", "paho-mqtt==2.1.0", "paho_mqtt>=2,<3", "x~=1.4"] {
             assert_eq!(check(good, Packager::Pip), Ok(()), "{good}");
         }
         for bad in [
-            "", "-g", "--global", "mqtt --global", "../x", "./x", "/etc/passwd", "a/b", "a/b/c", "@a", "@a/", "@/a", "@a/b/c", "@../b",
-            "file:../x", "mqtt@file:../x", "git+https://x/y", "https://x/y.tgz", "mqtt@https://x", "npm:x", "mqtt@npm:x@1",
-            "mqtt@", "mqtt@ ", ".hidden", "a\\b", "a;b", "a$(b)", "a\nb", "ä", "mqtt@1;x", "user/repo", "mqtt@#main",
+            "",
+            "-g",
+            "--global",
+            "mqtt --global",
+            "../x",
+            "./x",
+            "/etc/passwd",
+            "a/b",
+            "a/b/c",
+            "@a",
+            "@a/",
+            "@/a",
+            "@a/b/c",
+            "@../b",
+            "file:../x",
+            "mqtt@file:../x",
+            "git+https://x/y",
+            "https://x/y.tgz",
+            "mqtt@https://x",
+            "npm:x",
+            "mqtt@npm:x@1",
+            "mqtt@",
+            "mqtt@ ",
+            ".hidden",
+            "a\\b",
+            "a;b",
+            "a$(b)",
+            "a\nb",
+            "ä",
+            "mqtt@1;x",
+            "user/repo",
+            "mqtt@#main",
         ] {
             assert!(check(bad, Packager::Npm).is_err(), "{bad:?}");
             assert!(check(bad, Packager::Pip).is_err(), "{bad:?}");

@@ -231,7 +231,8 @@ pub(super) fn file_fault(file: &str, fault: FileFault) -> ScriptFault {
 const DIRECTORY: &str = "the directory of scripts";
 /// The manifest of packages.
 pub(super) const MANIFEST: &str = "package.json";
-const FIRST_MANIFEST: &str = "{\n  \"name\": \"source-rpc-scripts\",\n  \"private\": true,\n  \"type\": \"module\"\n}\n";
+const FIRST_MANIFEST: &str =
+    "{\n  \"name\": \"source-rpc-scripts\",\n  \"private\": true,\n  \"type\": \"module\"\n}\n";
 /// Bytes of one script.
 pub(super) const LARGEST: u64 = 256 * 1024;
 /// Scripts of a directory.

@@ -73,7 +73,8 @@ impl Toolchain {
         let own = venv(directory);
         let program = if own.exists() { Some(own) } else { self.which("python3").or_else(|| self.which("python")) };
         let Some(program) = program else {
-            let advice = "no `python3` is on the bridge's PATH: a person must install Python 3.8 or later, or put it there";
+            let advice =
+                "no `python3` is on the bridge's PATH: a person must install Python 3.8 or later, or put it there";
             return Err(ScriptFault::Toolchain(advice.into()));
         };
         let version = self.version(&program, "Python").await?;
