@@ -19,6 +19,7 @@ mod progress;
 mod prompts;
 mod refusal;
 mod refusal_documents;
+mod refusal_scripts;
 mod refusal_tickets;
 pub mod registry;
 mod resources;
