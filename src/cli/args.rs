@@ -55,6 +55,9 @@ pub(super) enum Command {
     Serve(Box<ServeArgs>),
     /// Makes a key to sign frames with, in a new file that only its owner can read.
     Keygen(KeygenArgs),
+    /// Runs the JavaScript handlers of one fake, for the bridge that started this.
+    #[command(name = "handlers", hide = true)]
+    Handlers,
     /// Starts a broker and a bakery on this machine, tours them through a real MCP client, and stays up to be attached to.
     #[cfg(feature = "demo")]
     Demo(DemoArgs),
@@ -95,6 +98,10 @@ pub(super) struct McpArgs {
     /// A directory to keep contracts in, as <name>.types.json; made when the first is saved.
     #[arg(long, value_name = "DIR")]
     pub(super) contracts: Option<PathBuf>,
+    /// Runs code that the scripts of fakes bring along: handlers in JavaScript, which are shut in, and programs in Python, which
+    /// may do what this user may. Needs --development.
+    #[arg(long, requires = "development", conflicts_with = "read_only")]
+    pub(super) allow_exec: bool,
     #[command(flatten)]
     pub(super) door: DoorArgs,
     /// Prints the table of all tools and exits.
