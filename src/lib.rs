@@ -4,7 +4,7 @@
 //! fails when one does. ARCHITECTURE.md walks one call through them.
 //!
 //! ```text
-//! wire <- contract <- link <- node <- fake <- plant <- mcp <- door <- demo <- cli
+//! wire <- contract <- link <- node <- script <- fake <- plant <- mcp <- door <- demo <- cli
 //! ```
 //!
 //! | layer | what it is |
@@ -13,6 +13,7 @@
 //! | [`contract`] | pure: type language, validation, descriptions, shape hash, context, compatibility |
 //! | [`link`] | tokio I/O, one task per transport, no RPC knowledge |
 //! | [`node`] | our peer: pure state machines, one driver, a clonable handle, serving |
+//! | [`script`] | programs that are not ours: their supervisor, peers kept as scripts, their packages |
 //! | [`fake`] | peers that stand in for devices: contract, script, timers, who holds which name |
 //! | [`plant`] | the verbs: plain async functions over the node, plain structs out |
 //! | [`mcp`] | what a model sees: tools, results, errors, pages |
@@ -52,4 +53,5 @@ pub mod link;
 pub mod mcp;
 pub mod node;
 pub mod plant;
+pub mod script;
 pub mod wire;

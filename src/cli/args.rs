@@ -65,6 +65,9 @@ pub(super) enum Command {
     Completions(CompletionsArgs),
     /// Prints the manual page, of everything or of one subcommand.
     Man(ManArgs),
+    /// Runs one program for a bridge, which holds the other end of standard input.
+    #[command(hide = true)]
+    Supervise,
 }
 
 impl Command {

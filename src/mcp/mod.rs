@@ -13,6 +13,7 @@ pub mod load;
 pub mod page;
 mod refusal;
 mod refusal_documents;
+mod refusal_scripts;
 mod refusal_tickets;
 pub mod registry;
 pub mod result;

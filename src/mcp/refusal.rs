@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use super::{
     ErrorCode, Outcome, ToolError,
     refusal_documents::{of_contracts, of_fakes},
+    refusal_scripts::of_scripts,
     settling::{instead, read_state},
 };
 use crate::{
@@ -103,6 +104,11 @@ impl From<PlantError> for ToolError {
             | PlantError::ExecDisabled { .. }
             | PlantError::FakeFailed { .. }
             | PlantError::UnknownFake { .. }) => of_fakes(error, message),
+            error @ (PlantError::NoScripts
+            | PlantError::Script(_)
+            | PlantError::NotScriptable { .. }
+            | PlantError::MayNotScript { .. }
+            | PlantError::FarEnd { .. }) => of_scripts(error, message),
             PlantError::TapUnavailable(trouble) => tap_unavailable(&trouble, message),
             PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
             PlantError::LimitReached { limit, .. } => {

@@ -54,7 +54,7 @@ pub enum Need {
     Changing,
     /// A directory of contracts.
     Contracts,
-    /// A directory of scripts.
+    /// A directory of scripts, or leave to script other nodes.
     Scripts,
     /// The leave to run code that scripts of fakes bring along.
     Exec,
@@ -67,7 +67,7 @@ pub struct Offer {
     pub read_only: bool,
     /// It has a directory of contracts.
     pub contracts: bool,
-    /// It has a directory of scripts.
+    /// It has a directory of scripts, or may script other nodes.
     pub scripts: bool,
     /// It runs code that scripts of fakes bring along.
     pub exec: bool,

@@ -8,6 +8,7 @@ use crate::{
     fake::Taken,
     link::DownReason,
     node::{CallError, LinkState},
+    script::ScriptFault,
     wire::{PeerName, RemoteError},
 };
 
@@ -303,6 +304,36 @@ pub enum PlantError {
         fake: String,
         /// Those there are.
         alternatives: Vec<String>,
+    },
+    /// This bridge keeps no scripts of its own.
+    #[error("this bridge has no directory of scripts")]
+    NoScripts,
+    /// Something could not be done with a script here.
+    #[error("{0}")]
+    Script(#[from] ScriptFault),
+    /// The other node lets nobody script it.
+    #[error("{node} serves no namespace 'scripting'")]
+    NotScriptable {
+        /// Which.
+        node: PeerName,
+    },
+    /// The other node does not let us script it.
+    #[error("{target} answered {}: {}", .refusal.code, .refusal.message)]
+    MayNotScript {
+        /// What was called.
+        target: Target,
+        /// What it said.
+        refusal: RemoteError,
+    },
+    /// What was begun on another node ended badly, after it was begun.
+    #[error("{target} {why}")]
+    FarEnd {
+        /// What was called.
+        target: Target,
+        /// How it ended.
+        why: String,
+        /// What the other node said, if it said something.
+        refusal: Option<RemoteError>,
     },
     /// The traffic of others cannot be heard.
     #[error("the traffic cannot be watched: {0}")]

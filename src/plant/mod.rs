@@ -20,6 +20,7 @@ mod peers;
 mod read_context;
 mod read_state;
 mod rows;
+mod scripts;
 mod set_state;
 mod shows;
 mod tickets;
@@ -59,6 +60,7 @@ pub use peers::{PeerKind, PeerLine, Peers};
 pub use read_context::{ContextRead, ContextStatus, ReadContext};
 pub use read_state::{ReadState, Snapshot};
 pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, Store, Writable, WriteRow, Written};
+pub use scripts::At;
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
 pub(crate) use shows::Shows;
 use tickets::Tickets;
@@ -77,6 +79,7 @@ use crate::{
     fake::{Fakes, Stage},
     link::LinkId,
     node::{LinkState, Network, Node, Seen},
+    script::Scripts,
     wire::PeerName,
 };
 
@@ -99,6 +102,7 @@ struct Shared {
     leases: Leases,
     contracts: contracts::Contracts,
     fakes: Fakes,
+    scripts: Option<Scripts>,
     recordings: watch_traffic::Recordings,
 }
 
@@ -136,6 +140,17 @@ impl Plant {
         directory: Option<std::path::PathBuf>,
         stage: Option<Stage>,
     ) -> Self {
+        Self::with_scripts(node, settings, directory, stage, None)
+    }
+
+    /// The same, with scripts of its own.
+    pub fn with_scripts(
+        node: Node,
+        settings: Settings,
+        directory: Option<std::path::PathBuf>,
+        stage: Option<Stage>,
+        scripts: Option<Scripts>,
+    ) -> Self {
         let (descriptions, spent) = (Descriptions::default(), rows::Spent::default());
         let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
         let (tickets, leases) = (Tickets::default(), Leases::default());
@@ -153,6 +168,7 @@ impl Plant {
             leases,
             contracts,
             fakes,
+            scripts,
             recordings,
         };
         Self { shared: Arc::new(shared) }

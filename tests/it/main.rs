@@ -46,6 +46,8 @@ mod scripted;
 mod serve;
 mod silence;
 mod stdin;
+#[cfg(target_os = "linux")]
+mod supervise;
 mod tap;
 mod tidy;
 mod tools;

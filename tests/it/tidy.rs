@@ -14,7 +14,8 @@ use std::{
 use plantbridge::mcp::{codes, registry, tools};
 
 /// The layers, lowest first. A layer names itself and what stands before it.
-const LAYERS: [&str; 10] = ["wire", "contract", "link", "node", "fake", "plant", "mcp", "door", "demo", "cli"];
+const LAYERS: [&str; 11] =
+    ["wire", "contract", "link", "node", "script", "fake", "plant", "mcp", "door", "demo", "cli"];
 
 /// Lines a file may have without its tests.
 const MAX_LINES: usize = 400;
@@ -26,7 +27,7 @@ const LONGER: [(&str, &str); 0] = [];
 // Layers and crates
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// `wire < contract < link < node < fake < plant < mcp < door < demo < cli`, and no arrow runs the other way, not in tests either.
+/// `wire < contract < link < node < script < fake < plant < mcp < door < demo < cli`, and no arrow runs the other way, not in tests either.
 #[test]
 fn no_layer_reaches_up() {
     let mut wrong = Vec::new();
@@ -137,6 +138,9 @@ fn tasks_begin_in_few_places() {
         "src/fake/standing.rs",
         // One a fake whose script brings code along: it owns the process that runs that.
         "src/fake/code/",
+        // Programs, each in a process of its own under a supervisor.
+        "src/script/process.rs",
+        "src/script/supervise/",
         "src/mcp/load.rs",
         "src/plant/capability.rs",
         // The registry of standing watches owns their tasks: they outlive the call that starts them.
@@ -162,7 +166,15 @@ fn tasks_begin_in_few_places() {
 /// so that what a plant says is escaped in one place) and the demo.
 #[test]
 fn standard_output_has_one_owner() {
-    let homes = ["src/door/stdio.rs", "src/cli/mod.rs", "src/cli/out.rs", "src/cli/demo.rs", "src/demo/tour"];
+    let homes = [
+        "src/door/stdio.rs",
+        "src/cli/mod.rs",
+        "src/cli/out.rs",
+        "src/cli/demo.rs",
+        "src/demo/tour",
+        // That of a child.
+        "src/script/process.rs",
+    ];
     let names = ["stdout", "stdio_pipes", "println", "print"];
     let mut wrong = Vec::new();
     for source in sources().iter().filter(|source| !source.is_below(&homes)) {

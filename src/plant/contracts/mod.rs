@@ -1,20 +1,19 @@
 //! Contracts kept on disk: saved, listed, read back, deleted. A disk may be slow, so all of it happens beside the task
 //! that drives the network.
 
-mod folder;
 mod name;
 mod source;
 mod store;
 
 use std::{path::PathBuf, sync::Arc};
 
-pub use folder::FileFault;
-pub use name::{ContractName, NameFault};
+pub use name::ContractName;
 pub use source::{ContractSource, Purpose, Sourced};
 pub use store::{Condition, Junk, ListedContract, Listing, Saved, StoredFile, Summary};
 use store::{LARGEST, MAX_CONTRACTS, Store, StoreFault};
 
 use super::{Plant, PlantError, nearest};
+pub use crate::script::{FileFault, NameFault};
 use crate::{
     contract::{Contract, Problem},
     wire::Value,

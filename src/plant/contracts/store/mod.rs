@@ -12,12 +12,10 @@ use std::{
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{
-    ContractName, NameFault,
-    folder::{FileFault, Folder, Kind, Place},
-};
+use super::{ContractName, NameFault};
 use crate::{
     contract::written,
+    script::folder::{FileFault, Folder, Kind, Place},
     wire::{Value, json::from_json},
 };
 
