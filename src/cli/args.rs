@@ -216,7 +216,9 @@ mod tests {
 
     #[test]
     fn every_refusal_is_one_line_and_says_what_is_wrong() {
-        let cases: [(&[&str], &str); 6] = [
+        let cases: [(&[&str], &str); 8] = [
+            (&["mcp", "--allow-exec"], "--development"),
+            (&["mcp", "--allow-exec", "--development", "--read-only"], "--read-only"),
             (&["mcp", "--timeout", "1e3"], "'1e3'"),
             (&["mcp", "--timeout", "0"], "0"),
             (&["mcp", "--bogus"], "--bogus"),
@@ -234,7 +236,8 @@ mod tests {
     /// Every bad input of what is for people: one line that names the flag or the place, and exit code 2.
     #[test]
     fn what_is_for_people_tells_wrong_usage_apart() {
-        let cases: [(&[&str], &str); 26] = [
+        let cases: [(&[&str], &str); 27] = [
+            (&["serve", "--contract", "x.json", "--allow-exec"], "--development"),
             (&["peers", "stray"], "stray"),
             (&["peers", "--wait", "-1"], "--wait"),
             (&["peers", "--wait", "600001"], "--wait"),

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     StartError,
-    environment::Environment,
+    environment::{self, Environment},
     secrets::Secrets,
     security::{self, SecurityArgs},
     token,
@@ -250,7 +250,7 @@ impl Network {
         let (inside, board) = loopback::board(self.name.clone());
         // Fakes join the broker, each by itself; on a hub alone there are none.
         let prefix = self.prefix;
-        let exec = self.exec.then(|| Exec::new(own_program()));
+        let exec = self.exec.then(|| Exec::new(own_program(), environment::inherited().everybody().to_vec()));
         let stage = self.broker.clone().map(|link| Stage { board, link, prefix, exec: exec.clone() });
         let identity = Identity { name: self.name, serving, exposed: Vec::new() };
         let tap = self.broker.clone().map(mqtt::Tap::new);
@@ -272,8 +272,12 @@ impl Network {
 
 /// What is to be read before anybody relies on it.
 fn tell_exec() {
-    tracing::warn!("--allow-exec: FAKES RUN CODE THAT THEIR SCRIPTS BRING ALONG, in processes of this user, for every client");
-    tracing::warn!("that may start a fake. JavaScript is shut in; Python may do what this user may. Never beside a plant.");
+    tracing::warn!(
+        "--allow-exec: FAKES RUN CODE THAT THEIR SCRIPTS BRING ALONG, in processes of this user, for every client"
+    );
+    tracing::warn!(
+        "that may start a fake. JavaScript is shut in; Python may do what this user may. Never beside a plant."
+    );
 }
 
 /// Our own binary, even one that was replaced on the disk since it started.

@@ -166,7 +166,10 @@ impl Actor {
         if method.deferred.is_some() {
             node.answer_later(call.run, None).await?;
         }
-        let answered = hands.call(&target, &call.args).await.unwrap_or_else(|| Err("nothing answers it".into()));
+        let answered = hands
+            .call(&self.plan().script.code, &target, &call.args)
+            .await
+            .unwrap_or_else(|| Err("nothing answers it".into()));
         let value = answered.map_err(plain)?;
         let declared = method.deferred.as_ref().map_or(method.returns.as_ref(), |deferred| Some(&deferred.result));
         if let Some(Err(text)) = declared.map(|node| validate::value(&value, node, self.plan().types(), "result")) {
@@ -226,7 +229,13 @@ impl Actor {
     }
 
     /// Writes what the method sets into `state`; whether that changed it.
-    fn written(&self, state: &mut Map, namespace: &Namespace, method: &Method, call: &Incoming) -> Result<bool, Failure> {
+    fn written(
+        &self,
+        state: &mut Map,
+        namespace: &Namespace,
+        method: &Method,
+        call: &Incoming,
+    ) -> Result<bool, Failure> {
         let Some(Sets::Path(path)) = &method.sets else { return Ok(false) };
         let declared = namespace.component.as_ref().and_then(|component| component.state.as_ref());
         let Some((declared, path)) = declared.zip(setting::path(path)) else { return Ok(false) };

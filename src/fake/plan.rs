@@ -44,12 +44,7 @@ impl Plan {
     ///
     /// # Errors
     /// When it cannot be served as it is asked for.
-    pub fn new(
-        contract: Arc<Contract>,
-        script: Option<&Value>,
-        now_ms: i64,
-        may_run: bool,
-    ) -> Result<Self, PlanFault> {
+    pub fn new(contract: Arc<Contract>, script: Option<&Value>, now_ms: i64, may_run: bool) -> Result<Self, PlanFault> {
         if served(&contract).next().is_none() {
             return Err(PlanFault::NothingToServe);
         }

@@ -70,7 +70,8 @@ impl Script {
         if !fields.is_empty() && !may_run {
             return Err(ScriptFault::Code(fields));
         }
-        let mut reader = Reader { contract, brings_code: !fields.is_empty(), pointer: Vec::new(), problems: Vec::new(), omitted: 0 };
+        let mut reader =
+            Reader { contract, brings_code: !fields.is_empty(), pointer: Vec::new(), problems: Vec::new(), omitted: 0 };
         let script = reader.script(document);
         if reader.omitted > 0 {
             let what = format!("{} more problems are not listed", reader.omitted);
@@ -105,6 +106,7 @@ impl<'c> Reader<'c> {
                 "components" if reader.brings_code => script.state = reader.namespaces(value, stock::state),
                 "state" => script.state = reader.namespaces(value, stock::state),
                 "handlers" => script.code.handlers = code::handlers(reader, value),
+                "python" => script.code.python = code::python(reader, value),
                 _ if reader.brings_code => reader.problem(
                     "a script that brings code along has returns, fails, emits, rows, components, state, handlers and \
                      python",
@@ -258,7 +260,7 @@ impl<'c> Reader<'c> {
     }
 
     /// The method that `namespace.method` names, told from its namespace at the last dot (S-001).
-    fn method(&mut self, target: &str) -> Option<(&'c Namespace, &'c Method)> {
+    pub(super) fn method(&mut self, target: &str) -> Option<(&'c Namespace, &'c Method)> {
         let (name, method) = split(target);
         let namespace = self.namespace(name)?;
         let Some(method) = namespace.method(method) else {

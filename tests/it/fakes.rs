@@ -52,7 +52,13 @@ impl Bridge {
 
     /// One that runs code, in processes of this program.
     pub(crate) async fn join_to_run(url: &str, program: &std::path::Path) -> Self {
-        Self::join_with("bridge", url, false, Some(Exec::new(program.to_owned()))).await
+        Self::join_with(
+            "bridge",
+            url,
+            false,
+            Some(Exec::new(program.to_owned(), std::env::vars().filter(|(name, _)| name == "PATH").collect())),
+        )
+        .await
     }
 
     async fn join_with(me: &str, url: &str, read_only: bool, exec: Option<Exec>) -> Self {

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use plantbridge::demo::broker::Broker;
+use plantbridge::{
+    demo::broker::Broker,
+    mcp::{Offer, Registry, tools},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, timeout};
@@ -112,7 +115,8 @@ fn anything() -> Json {
     for name in ["bad", "fine", "count", "plain"] {
         methods.insert(name.into(), query.clone());
     }
-    methods.insert("number".into(), json!({"params": [], "returns": {"kind": "number", "max": 5}, "semantics": "query"}));
+    methods
+        .insert("number".into(), json!({"params": [], "returns": {"kind": "number", "max": 5}, "semantics": "query"}));
     json!({"schema": 1, "namespaces": {"a": {"methods": methods}}})
 }
 
@@ -147,7 +151,10 @@ async fn f26_what_does_not_end_is_cut_off_and_the_fake_goes_on() {
         let began = Instant::now();
         let told = shop.call("a.bad", json!([])).await.unwrap_err();
         assert!(told.starts_with("Exception: "), "{endless}: {told}");
-        assert!(told.contains("a.bad: did not answer within 200 ms") || told.contains("out of memory"), "{endless}: {told}");
+        assert!(
+            told.contains("a.bad: did not answer within 200 ms") || told.contains("out of memory"),
+            "{endless}: {told}"
+        );
         assert!(began.elapsed() < Duration::from_secs(10), "{endless}");
         assert_eq!(shop.call("a.fine", json!([])).await, Ok(json!("fine")), "{endless}");
         assert_eq!(shop.call("a.count", json!([])).await, Ok(json!(2)), "what was shared is still there: {endless}");
@@ -191,8 +198,10 @@ async fn what_goes_wrong_fails_its_call_and_nothing_else() {
 #[tokio::test]
 async fn s123_what_cannot_be_run_refuses_the_fake() {
     let mut shop = Workshop::open().await;
-    let many: serde_json::Map<String, Json> = ["a.bad", "a.fine"].map(|name| (name.into(), json!("=>"))).into_iter().collect();
-    let long = ["a.bad", "a.fine", "a.count", "a.plain", "a.number"].map(|name| (name.into(), json!("x".repeat(60_000))));
+    let many: serde_json::Map<String, Json> =
+        ["a.bad", "a.fine"].map(|name| (name.into(), json!("=>"))).into_iter().collect();
+    let long =
+        ["a.bad", "a.fine", "a.count", "a.plain", "a.number"].map(|name| (name.into(), json!("x".repeat(60_000))));
     let long: serde_json::Map<String, Json> = long.into_iter().collect();
     for (script, pointer, holds) in [
         (json!({"handlers": {"a.bad": "=>"}}), "/handlers/a.bad", "does not compile: SyntaxError"),
@@ -206,7 +215,8 @@ async fn s123_what_cannot_be_run_refuses_the_fake() {
         (json!({"handlers": many}), "/handlers/a.bad", "does not compile"),
     ] {
         let refused =
-            bad(&mut shop.client, "start_fake", json!({"name": "double", "schema": anything(), "script": script})).await;
+            bad(&mut shop.client, "start_fake", json!({"name": "double", "schema": anything(), "script": script}))
+                .await;
         assert_eq!((&refused["code"], &refused["outcome"]), (&json!("invalid_script"), &json!("not_run")), "{refused}");
         let first = &refused["problems"][0];
         assert_eq!(first["pointer"], pointer, "{refused}");
@@ -250,7 +260,8 @@ async fn s013_the_recorded_calls_of_handlers() {
         "returns": {"plant.read": {"celsius": 99}},
         "fails": {"plant.dispense": "Exception"}
     });
-    let started = good(&mut shop.client, "start_fake", json!({"name": "double", "schema": contract, "script": script})).await;
+    let started =
+        good(&mut shop.client, "start_fake", json!({"name": "double", "schema": contract, "script": script})).await;
     assert_eq!(started["handlers"], 3);
     let calls = file["calls"].as_array().unwrap();
     assert_eq!(calls.len(), 5);
@@ -361,4 +372,227 @@ async fn a_thousand_kills_leave_nothing_behind() {
     seen.sort_unstable();
     seen.dedup();
     assert!(seen.len() > 900, "they were processes of their own: {}", seen.len());
+}
+
+/// A program whose functions do what is bad, beside one that is fine.
+fn program(bad: &str) -> Json {
+    let program = format!(
+        "import os, sys, time\ncount = 0\n\n@rpc('a.bad')\ndef bad(x=None):\n{bad}\n\n@rpc('a.fine')\ndef fine(x=None):\n    return 'fine'\n\n\
+         @rpc('a.count')\ndef more(x=None):\n    global count\n    count += 1\n    return count\n"
+    );
+    json!({"python": {"program": program, "targets": ["a.bad", "a.fine", "a.count"]}, "returns": {"a.plain": "plain"}})
+}
+
+/// Functions of a Python program answer, with what they keep; JavaScript goes before them. They are told nothing of where
+/// they run but what is named, and begin in an empty directory of their own (F-25).
+#[tokio::test]
+async fn f25_a_python_program_answers_and_is_told_little() {
+    let mut shop = Workshop::open().await;
+    let mut script = program(
+        "    import datetime\n    made = sorted(os.environ)\n    open('left', 'w').write('x')\n    \
+         return {'names': made, 'cwd': os.getcwd(), 'there': os.listdir('.'), 'at': x, 'argv': sys.argv, 'fd': sys.stdin.read()}",
+    );
+    script["handlers"] = json!({"a.number": "() => 4", "a.fine": "() => 'of JavaScript'"});
+    let started = shop.double(script).await;
+    assert_eq!(started["handlers"], 4);
+    for expected in 1..=3 {
+        assert_eq!(shop.call("a.count", json!([])).await, Ok(json!(expected)));
+    }
+    assert_eq!(shop.call("a.fine", json!([])).await, Ok(json!("of JavaScript")));
+    assert_eq!(shop.call("a.plain", json!([])).await, Ok(json!("plain")));
+    let at = json!({"$date": "2026-08-07T18:22:10.114Z"});
+    let told = shop.call("a.bad", json!([at])).await.unwrap();
+    // A shim of a Python may add its own; of what there is around this test nothing goes along.
+    let names: Vec<&str> = told["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(
+        std::env::var_os("CARGO_MANIFEST_DIR").is_some() && ["HOME", "TMPDIR"].iter().all(|own| names.contains(own))
+    );
+    assert!(!names.iter().any(|name| name.starts_with("CARGO") || *name == "USER"), "{names:?}");
+    assert_eq!((&told["there"], &told["at"], &told["fd"]), (&json!(["left"]), &at, &json!("")));
+    let directory = PathBuf::from(told["cwd"].as_str().unwrap());
+    assert!(directory.is_dir());
+    shop.stop().await;
+    assert!(!directory.exists(), "its directory is gone with it");
+}
+
+/// Whatever a program does, its call fails and the fake goes on.
+#[tokio::test]
+async fn whatever_a_program_does_the_fake_goes_on() {
+    let mut shop = Workshop::open().await;
+    for (bad, holds) in [
+        ("    raise ValueError('too hot')", "Exception: a.bad: ValueError: too hot"),
+        ("    return {1, 2}", "it gave a set, which is no value peers exchange"),
+        ("    return float('nan')", "ValueError"),
+        ("    a = []; a.append(a); return a", "a.bad: "),
+        ("    return 'x' * (8 << 20)", "more than 3145728 bytes"),
+        ("    return bytearray(1 << 30)", "MemoryError"),
+        ("    def f(): return f()\n    return f()", "RecursionError"),
+        ("    class E(Exception):\n        def __str__(self): raise E()\n    raise E()", "Exception: a.bad: E"),
+        ("    sys.exit(3)", "its process ended in the middle of the call"),
+        ("    os._exit(0)", "its process ended in the middle of the call"),
+        ("    os.kill(os.getpid(), 9)", "its process ended in the middle of the call"),
+        ("    os.closerange(3, 64); time.sleep(60)", "a.bad: "),
+        (
+            "    for fd in range(3, 20):\n        try: os.write(fd, b'garbage\\n')\n        except OSError: pass\n    time.sleep(60)",
+            "what its process said is no answer",
+        ),
+    ] {
+        shop.double(program(bad)).await;
+        let told = shop.call("a.bad", json!([])).await.unwrap_err();
+        assert!(told.starts_with("Exception: ") && told.contains(holds), "{bad}: {told}");
+        assert_eq!(shop.call("a.fine", json!([])).await, Ok(json!("fine")), "{bad}");
+        shop.stop().await;
+    }
+    // What it prints is no answer, however much it is, and wherever it prints it.
+    shop.double(program(
+        "    print('{\"id\": 1, \"result\": 7}')\n    os.write(1, b'{\"id\": 1}\\n')\n    sys.stdout.buffer.write(b'\\xff\\x1b[2J\\n')\n    \
+         os.system('echo from a shell')\n    [print('x' * 3000) for _ in range(20000)]\n    return 'printed'",
+    ))
+    .await;
+    assert_eq!(shop.call("a.bad", json!([])).await, Ok(json!("printed")));
+    assert_eq!(shop.call("a.fine", json!([])).await, Ok(json!("fine")));
+    shop.stop().await;
+}
+
+/// A program that hangs, though it is asked to end, is ended after five seconds; what it forked is gone with it, whatever
+/// session that is in.
+#[tokio::test]
+async fn a_program_that_hangs_is_ended_with_all_it_forked() {
+    let mut shop = Workshop::open().await;
+    shop.double(program(
+        "    import signal\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    pid = os.fork()\n    if pid == 0:\n        \
+         os.setsid()\n        while True: time.sleep(60)\n    if x == 'hang':\n        open('/proc/self/fd/2', 'w').write('hangs')\n        \
+         while True: pass\n    return pid",
+    ))
+    .await;
+    let forked = shop.call("a.bad", json!([])).await.unwrap().as_i64().unwrap();
+    let forked = i32::try_from(forked).unwrap();
+    assert!(is_there(forked));
+    let told = shop.call("a.bad", json!(["hang"])).await.unwrap_err();
+    assert_eq!(told, "Exception: a.bad: did not answer within 5000 ms");
+    assert_eq!(shop.call("a.fine", json!([])).await, Ok(json!("fine")));
+    until(|| !is_there(forked)).await;
+    shop.stop().await;
+}
+
+/// S-123: a program that cannot be run refuses the fake, with where; and so does a Python that is none.
+#[tokio::test]
+async fn s123_a_program_that_cannot_be_run_refuses_the_fake() {
+    let mut shop = Workshop::open().await;
+    let of = |program: &str| json!({"program": program, "targets": ["a.fine"]});
+    let fine = "@rpc('a.fine')\ndef f(): return 1";
+    for (python, pointer, holds) in [
+        (of("def f(:"), "/python/program", "it does not compile: SyntaxError: "),
+        (of("x = 1\nraise KeyError('a')"), "/python/program", "KeyError: 'a' (line 2)"),
+        (of("import sys\nsys.exit(1)"), "/python/program", "SystemExit"),
+        (of("import os\nos._exit(1)"), "/python", "it ended before it had read anything"),
+        (of("@rpc('a.bad')\ndef f(): pass"), "/python/targets", "@rpc('a.fine')"),
+        (json!({"program": fine, "targets": []}), "/python/targets", "the methods the program answers"),
+        (json!({"program": fine, "targets": ["a.none"]}), "/python/targets/0", "no method 'none'"),
+        (json!({"program": 5, "targets": ["a.fine"]}), "/python/program", "a program, as text"),
+        (
+            json!({"program": fine, "targets": ["a.fine"], "shell": true}),
+            "/python/shell",
+            "program, targets and interpreter",
+        ),
+        (
+            json!({"program": fine, "targets": ["a.fine"], "interpreter": "no-such-python"}),
+            "/python/interpreter",
+            "no such program",
+        ),
+        (
+            json!({"program": fine, "targets": ["a.fine"], "interpreter": "true"}),
+            "/python/interpreter",
+            "no Python 3.8 or later",
+        ),
+        (
+            json!({"program": fine, "targets": ["a.fine"], "interpreter": "../python"}),
+            "/python/interpreter",
+            "a name such as",
+        ),
+        (json!({"program": fine, "targets": ["a.fine"], "interpreter": "-c"}), "/python/interpreter", "a name such as"),
+    ] {
+        let start = json!({"name": "double", "schema": anything(), "script": {"python": python}});
+        let refused = bad(&mut shop.client, "start_fake", start).await;
+        assert_eq!((&refused["code"], &refused["outcome"]), (&json!("invalid_script"), &json!("not_run")), "{refused}");
+        assert_eq!(refused["problems"][0]["pointer"], pointer, "{refused}");
+        assert!(refused["problems"][0]["problem"].as_str().unwrap().contains(holds), "{refused}");
+        assert!(shop.program.pids().is_empty(), "{refused}");
+    }
+    shop.double(json!({"python": {"program": fine, "targets": ["a.fine"], "interpreter": "python3"}})).await;
+    assert_eq!(shop.call("a.fine", json!([])).await, Ok(json!(1)));
+}
+
+/// A bridge that is killed leaves no process behind, not one that runs in circles either.
+#[tokio::test]
+async fn a_killed_bridge_leaves_no_process_behind() {
+    let broker = Broker::start().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let written = |name: &str, document: &Json| {
+        let path = folder.path().join(name);
+        fs::write(&path, document.to_string()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let mut script = program("    while True: pass");
+    script["handlers"] = json!({"a.number": "() => { for (;;) {} }"});
+    let (contract, script) = (written("double.types.json", &anything()), written("script.json", &script));
+    let arguments = ["serve", "--allow-exec", "--development", "--contract", &contract, "--script", &script];
+    let mut command = crate::people::plantbridge(&arguments);
+    let command =
+        command.env("PLANTBRIDGE_BROKER", broker.url()).stderr(std::process::Stdio::piped()).kill_on_drop(true);
+    let mut serve = command.spawn().unwrap();
+    let pid = i32::try_from(serve.id().unwrap()).unwrap();
+    let mut notes = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(serve.stderr.take().unwrap()));
+    let mut said = String::new();
+    while !said.contains("is on the network") {
+        let line = timeout(PATIENCE, notes.next_line()).await.unwrap().unwrap();
+        said += &line.unwrap_or_else(|| panic!("it ended: {said}"));
+    }
+    assert!(said.contains("--allow-exec: FAKES RUN CODE"), "it is said loudly: {said}");
+    let below = descendants(pid);
+    assert_eq!(below.len(), 3, "handlers, a supervisor and a Python: {below:?}");
+    // Both run in circles by then, or are about to: requests of one peer arrive in their order.
+    let bridge = Bridge::join_to_run(&broker.url(), Path::new("none")).await;
+    bridge.node.network_when(PATIENCE, |network| network.roster.len() > 1).await;
+    let call = |method: &str| {
+        let (node, call) = (bridge.node.clone(), crate::fakes::call("double", "a", method, vec![]));
+        tokio::spawn(async move { node.call(call).await })
+    };
+    let (bad, number) = (call("bad"), call("number"));
+    let plain = bridge.node.call(crate::fakes::call("double", "a", "plain", vec![])).await;
+    assert_eq!(plain.unwrap().value, Some("plain".into()));
+    kill(pid);
+    serve.wait().await.unwrap();
+    until(|| below.iter().all(|pid| !is_running(*pid))).await;
+    bad.abort();
+    number.abort();
+}
+
+/// The processes below this one.
+fn descendants(of: i32) -> Vec<i32> {
+    let children: Vec<i32> = processes().filter(|pid| stat(*pid).is_some_and(|(_, parent)| parent == of)).collect();
+    children.iter().copied().chain(children.iter().flat_map(|child| descendants(*child))).collect()
+}
+
+/// How a process is, and whose child.
+fn stat(pid: i32) -> Option<(String, i32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+}
+
+/// Whether it runs; one that only waits to be waited for by whoever adopted it does not.
+fn is_running(pid: i32) -> bool {
+    stat(pid).is_some_and(|(how, _)| how != "Z")
+}
+
+/// What would be refused is not offered: only a bridge that runs code says how it is given.
+#[test]
+fn code_is_offered_where_it_is_run() {
+    let told = |exec: bool| {
+        let registry = Registry::new(tools::all(), Offer { exec, ..Offer::default() });
+        registry.find("start_fake").unwrap().listed().description.unwrap().into_owned()
+    };
+    assert!(!told(false).contains("JavaScript") && !told(false).contains("@rpc"), "{}", told(false));
+    assert!(told(true).contains("handlers") && told(true).contains("@rpc(\"ns.method\")"), "{}", told(true));
 }

@@ -172,7 +172,18 @@ fn number(number: f64) -> Json {
         return Json::Number((number as i64).into());
     }
     Number::from_f64(number).map_or_else(
-        || tag("$number", if number.is_nan() { "NaN" } else if number > 0.0 { "Infinity" } else { "-Infinity" }),
+        || {
+            tag(
+                "$number",
+                if number.is_nan() {
+                    "NaN"
+                } else if number > 0.0 {
+                    "Infinity"
+                } else {
+                    "-Infinity"
+                },
+            )
+        },
         Json::Number,
     )
 }

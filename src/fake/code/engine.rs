@@ -10,7 +10,8 @@ use std::{collections::HashMap, fmt::Write as _};
 use rquickjs::{
     Coerced, Context, Ctx, Error, Exception, Function, Promise, Runtime, Value as Held,
     context::{EvalOptions, intrinsic},
-    function::Args, promise::PromiseState,
+    function::Args,
+    promise::PromiseState,
 };
 use serde_json::Value as Json;
 
@@ -61,9 +62,29 @@ type Language = (
 /// What a handler may name, besides `state`: what the description of fakes promises, and what its examples throw, await and
 /// keep things in.
 const NAMES: [&str; 23] = [
-    "Math", "JSON", "Date", "Number", "String", "Boolean", "Array", "Object", "isNaN", "parseFloat", "parseInt",
+    "Math",
+    "JSON",
+    "Date",
+    "Number",
+    "String",
+    "Boolean",
+    "Array",
+    "Object",
+    "isNaN",
+    "parseFloat",
+    "parseInt",
     // The rest of the language's own values.
-    "isFinite", "undefined", "NaN", "Infinity", "Error", "TypeError", "RangeError", "Promise", "Map", "Set", "RegExp",
+    "isFinite",
+    "undefined",
+    "NaN",
+    "Infinity",
+    "Error",
+    "TypeError",
+    "RangeError",
+    "Promise",
+    "Map",
+    "Set",
+    "RegExp",
     "Symbol",
 ];
 
@@ -147,7 +168,9 @@ impl<'js> Room<'js> {
     }
 
     fn run(&self, ask: Ask) -> Result<Json, String> {
-        let Some(handler) = self.handlers.get(&ask.target) else { return Err(format!("no handler for {}", ask.target)) };
+        let Some(handler) = self.handlers.get(&ask.target) else {
+            return Err(format!("no handler for {}", ask.target));
+        };
         let mut args = Args::new(self.ctx.clone(), ask.params.len());
         for param in ask.params {
             let put = self.converter.put(&self.ctx, param).and_then(|value| args.push_arg(value));
@@ -202,7 +225,8 @@ impl<'js> Room<'js> {
         let thrown = self.ctx.catch();
         let text = |value: &Held<'js>| value.get::<Coerced<String>>().map(|text| text.0);
         if thrown.is_object() && !thrown.is_error() {
-            let json = self.converter.take(&self.ctx, &thrown).ok().filter(|json| *json != Json::Object(<_>::default()));
+            let json =
+                self.converter.take(&self.ctx, &thrown).ok().filter(|json| *json != Json::Object(<_>::default()));
             if let Some(json) = json {
                 return json.to_string();
             }
@@ -271,10 +295,18 @@ mod tests {
     fn talk(state: Json, handlers: &[(&str, &str)], calls: &[(&str, Json)]) -> Vec<Answer> {
         let handlers: Vec<(String, String)> = handlers.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
         let hello = serde_json::to_vec(&json!({"state": state, "handlers": handlers})).unwrap();
-        let asks = calls.iter().zip(1..).map(|((target, params), id)| json!({"id": id, "target": target, "params": params}));
+        let asks =
+            calls.iter().zip(1..).map(|((target, params), id)| json!({"id": id, "target": target, "params": params}));
         let mut lines = std::iter::once(hello).chain(asks.map(|ask| serde_json::to_vec(&ask).unwrap()));
         let mut said = Vec::new();
-        serve(|| lines.next(), |answer| { said.push(answer); true }).unwrap();
+        serve(
+            || lines.next(),
+            |answer| {
+                said.push(answer);
+                true
+            },
+        )
+        .unwrap();
         said
     }
 
@@ -300,7 +332,8 @@ mod tests {
             ("a.count", "() => { state.n = (state.n ?? 0) + 1; return state.n }"),
             ("a.tell", "function (unit) { return { n: state.n, unit } };"),
         ];
-        let said = talk(json!({"n": 4}), &handlers, &[("a.count", json!([])), ("a.tell", json!(["bar"])), ("a.x", json!([]))]);
+        let said =
+            talk(json!({"n": 4}), &handlers, &[("a.count", json!([])), ("a.tell", json!(["bar"])), ("a.x", json!([]))]);
         assert_eq!((&said[1].result, &said[1].state), (&json!(5), &Some(json!({"n": 5}))));
         assert_eq!((&said[2].result, &said[2].state), (&json!({"n": 5, "unit": "bar"}), &None));
         assert_eq!(said[3].error.as_deref(), Some("no handler for a.x"));
@@ -335,7 +368,10 @@ mod tests {
             let refused = one(reach, json!([])).unwrap_err();
             assert!(!refused.is_empty(), "{reach}: {refused}");
         }
-        assert_eq!(one("() => [typeof eval, typeof Function, typeof globalThis]", json!([])).unwrap(), json!(["undefined"; 3].map(|_: &str| "undefined")));
+        assert_eq!(
+            one("() => [typeof eval, typeof Function, typeof globalThis]", json!([])).unwrap(),
+            json!(["undefined"; 3].map(|_: &str| "undefined"))
+        );
     }
 
     #[test]
@@ -403,8 +439,14 @@ mod tests {
             ("() => ({a: [Symbol()]})", "it gave a symbol, which is no value peers exchange"),
             ("() => new Error('x')", "it gave an error, which is no value peers exchange"),
             ("() => [Promise.resolve(1)]", "it gave a promise inside another value, where nothing awaits it"),
-            ("() => { const a = {}; a.a = a; return a }", "it gave a value nested deeper than 64 levels, or one that holds itself"),
-            ("() => { const a = []; a.push(a); return a }", "it gave a value nested deeper than 64 levels, or one that holds itself"),
+            (
+                "() => { const a = {}; a.a = a; return a }",
+                "it gave a value nested deeper than 64 levels, or one that holds itself",
+            ),
+            (
+                "() => { const a = []; a.push(a); return a }",
+                "it gave a value nested deeper than 64 levels, or one that holds itself",
+            ),
             ("() => new Promise(() => {})", "the promise it returned never settles"),
             ("() => new Date(NaN)", "RangeError: "),
             ("() => '\\ud800'", "it gave text that is no Unicode"),
@@ -422,14 +464,18 @@ mod tests {
     #[test]
     fn arguments_arrive() {
         let sent = json!([{"$date": "2026-08-07T18:22:10.114Z"}, {"$number": "NaN"}, {"$map": {"$date": 1}}, {"$bytes": "AA=="}]);
-        let back = one("(...all) => all.map((one) => [one instanceof Date, typeof one, JSON.stringify(one)])", sent).unwrap();
+        let back =
+            one("(...all) => all.map((one) => [one instanceof Date, typeof one, JSON.stringify(one)])", sent).unwrap();
         let expected = json!([
-            [true, "object", "\"2026-08-07T18:22:10.114Z\""], [false, "number", "null"], [false, "object", "{\"$date\":1}"],
+            [true, "object", "\"2026-08-07T18:22:10.114Z\""],
+            [false, "number", "null"],
+            [false, "object", "{\"$date\":1}"],
             [false, "object", "{\"$bytes\":\"AA==\"}"]
         ]);
         assert_eq!(back, expected);
         let odd = serde_json::from_str(r#"[{"__proto__": {"a": 1}, "constructor": 2, "a\u0000b": 3}]"#).unwrap();
-        let back = one("(one) => [Object.keys(one), Object.getPrototypeOf(one) === Object.prototype, one.a ?? 0]", odd).unwrap();
+        let back = one("(one) => [Object.keys(one), Object.getPrototypeOf(one) === Object.prototype, one.a ?? 0]", odd)
+            .unwrap();
         assert_eq!(back, json!([["__proto__", "constructor", "a\u{0}b"], true, 0]));
         let many = Json::Array((0..100).map(Json::from).collect());
         assert_eq!(one("(...all) => all.length", many).unwrap(), json!(100));
@@ -456,13 +502,23 @@ mod tests {
     /// What cannot be kept is not kept: the state is as it was before.
     #[test]
     fn a_state_that_cannot_be_kept_is_put_back() {
-        for ruin in ["state = 5", "state = undefined", "state.self = state", "state.f = () => 1", "delete globalThis.state, state = 1",
-            "state.big = 'x'.repeat(300000)", "Object.defineProperty(state, 'x', {enumerable: true, get() { throw 1 }})"] {
+        for ruin in [
+            "state = 5",
+            "state = undefined",
+            "state.self = state",
+            "state.f = () => 1",
+            "delete globalThis.state, state = 1",
+            "state.big = 'x'.repeat(300000)",
+            "Object.defineProperty(state, 'x', {enumerable: true, get() { throw 1 }})",
+        ] {
             let ruin = format!("() => {{ {ruin}; return 'done' }}");
             let handlers = [("a.ruin", ruin.as_str()), ("a.tell", "() => state")];
             let said = talk(json!({"kept": 1}), &handlers, &[("a.ruin", json!([])), ("a.tell", json!([]))]);
             let told = said[1].error.as_deref().unwrap();
-            assert!(told.starts_with("what it left in `state` cannot be kept: ") || told.contains("globalThis"), "{ruin}: {told}");
+            assert!(
+                told.starts_with("what it left in `state` cannot be kept: ") || told.contains("globalThis"),
+                "{ruin}: {told}"
+            );
             assert_eq!((&said[1].state, &said[2].result), (&None, &json!({"kept": 1})), "{ruin}");
         }
         // What a handler that throws wrote before is kept, as it is in the language.

@@ -4,9 +4,9 @@
 //! fresh one, with what the handlers shared when they last answered. A call is begun once: of one that was cut off nothing
 //! is left, for code in there reaches nothing but what it answers.
 
-use std::{future::pending, io, path::PathBuf, time::Duration};
+use std::{future::pending, time::Duration};
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json};
 use tokio::sync::{
     mpsc::{self, error::TrySendError},
     oneshot,
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     lines::{Ask, LINE},
-    running::{Broken, Running},
+    running::{Begin, Broken, Running},
 };
 
 /// The code of one fake in one language, at work.
@@ -31,17 +31,21 @@ pub(super) struct Worker {
 pub(super) struct Recipe {
     /// Whose it is, for the log.
     pub(super) fake: String,
-    pub(super) program: PathBuf,
-    /// The source of each handler, by target.
-    pub(super) handlers: Vec<(String, String)>,
-    /// What they share.
-    pub(super) state: Json,
+    pub(super) begin: Begin,
+    /// The first line it is told: what it is to run. What JavaScript handlers share is its `state`.
+    pub(super) hello: Map<String, Json>,
     /// How long one call may take.
     pub(super) budget: Duration,
 }
 
-/// What cannot be run, by target; an empty target is all of it.
-pub(super) type Faults = Vec<(String, String)>;
+/// Why it does not start.
+#[derive(Debug)]
+pub(super) enum NoStart {
+    /// There is nothing to run it with.
+    NotThere(String),
+    /// What cannot be run, by what of the script that is; nothing means all of it.
+    Faults(Vec<(String, String)>),
+}
 
 #[derive(Debug)]
 struct Call {
@@ -52,7 +56,7 @@ struct Call {
 
 impl Worker {
     /// Starts the process, and has it read what it is to run.
-    pub(super) async fn start(recipe: Recipe) -> Result<Self, Faults> {
+    pub(super) async fn start(recipe: Recipe) -> Result<Self, NoStart> {
         let mut keeper = Keeper { recipe, running: None, asked: 0 };
         keeper.begin().await?;
         let (calls, queue) = mpsc::channel(WAITING);
@@ -121,7 +125,7 @@ impl Keeper {
 
     async fn answer(&mut self, target: String, params: Vec<Json>) -> Result<Json, String> {
         if self.running.is_none() {
-            self.begin().await.map_err(|faults| not_again(&faults))?;
+            self.begin().await.map_err(|fault| not_again(&fault))?;
         }
         self.asked += 1;
         let ask = Ask { id: self.asked, target, params };
@@ -130,7 +134,7 @@ impl Keeper {
         match running.exchange(&line, self.asked, self.recipe.budget).await {
             Ok(answer) => {
                 if let Some(state) = answer.state {
-                    self.recipe.state = state;
+                    self.recipe.hello.insert("state".into(), state);
                 }
                 answer.error.map_or(Ok(answer.result), Err)
             }
@@ -143,25 +147,23 @@ impl Keeper {
     }
 
     /// Starts a process, and has it read what it is to run.
-    async fn begin(&mut self) -> Result<(), Faults> {
-        let whole = |what: String| vec![(String::new(), what)];
-        let hello = json!({"state": self.recipe.state, "handlers": self.recipe.handlers});
-        let line = line(&hello).ok_or_else(|| whole(format!("all together they are longer than {LINE} bytes")))?;
-        let system = |error: io::Error| whole(format!("the process that runs them does not start: {error}"));
-        let running = self.running.insert(Running::javascript(&self.recipe.program).map_err(system)?);
-        let faults = match running.exchange(&line, 0, START).await {
-            Ok(answer) => answer.faults,
+    async fn begin(&mut self) -> Result<(), NoStart> {
+        let whole = |what: String| NoStart::Faults(vec![(String::new(), what)]);
+        let line =
+            line(&self.recipe.hello).ok_or_else(|| whole(format!("it is longer than {LINE} bytes as one line")))?;
+        let running = Running::start(&self.recipe.begin, &self.recipe.fake).await;
+        let running = self.running.insert(running.map_err(|fault| NoStart::NotThere(fault.to_string()))?);
+        let fault = match running.exchange(&line, 0, START).await {
+            Ok(answer) if answer.faults.is_empty() => return Ok(()),
+            Ok(answer) => NoStart::Faults(answer.faults),
             Err(Broken::Late(_)) => whole(format!(
-                "reading them takes longer than {} s: one runs something without end before it is a function",
+                "reading it takes longer than {} s: it runs something without end before there is a function to call",
                 START.as_secs()
             )),
-            Err(_) => whole("the process that runs them did not come up".into()),
+            Err(_) => NoStart::NotThere("it ended before it had read anything".into()),
         };
-        if faults.is_empty() {
-            return Ok(());
-        }
         self.stop().await;
-        Err(faults)
+        Err(fault)
     }
 
     async fn stop(&mut self) {
@@ -185,8 +187,11 @@ fn line(said: &impl serde::Serialize) -> Option<Vec<u8>> {
     (line.len() <= LINE).then_some(line)
 }
 
-fn not_again(faults: &Faults) -> String {
-    let why = faults.first().map(|(_, what)| what.as_str()).unwrap_or_default();
+fn not_again(fault: &NoStart) -> String {
+    let why = match fault {
+        NoStart::NotThere(why) => why,
+        NoStart::Faults(faults) => faults.first().map(|(_, what)| what.as_str()).unwrap_or_default(),
+    };
     format!("not run: its handlers could not be started again: {why}")
 }
 
