@@ -7,13 +7,13 @@ use uuid::Uuid;
 
 use super::{
     StartError,
-    environment::Environment,
+    environment::{self, Environment},
     secrets::Secrets,
     security::{self, SecurityArgs},
     token,
 };
 use crate::{
-    fake::{Stage, names},
+    fake::{Exec, Stage, names},
     link::{
         LinkId,
         hub::{self, HubUrl},
@@ -68,6 +68,9 @@ pub(super) struct NetworkArgs {
     by_environment: bool,
     #[command(flatten)]
     security: SecurityArgs,
+    /// Whether code that scripts of fakes bring along may be run.
+    #[arg(skip)]
+    exec: bool,
 }
 
 impl NetworkArgs {
@@ -75,7 +78,8 @@ impl NetworkArgs {
     #[cfg(feature = "demo")]
     pub(super) fn of_broker(url: &str) -> Self {
         let (hub, auth, name, prefix) = (None, None, None, "msgrpc/v2".into());
-        let (ca, client_cert, client_key, by_environment, is_fakes) = (None, None, None, false, false);
+        let (ca, client_cert, client_key) = (None, None, None);
+        let (by_environment, is_fakes, exec) = (false, false, false);
         let security = SecurityArgs::default();
         let (broker, timeout) = (Some(url.into()), 10_000);
         Self {
@@ -91,7 +95,13 @@ impl NetworkArgs {
             client_key,
             by_environment,
             security,
+            exec,
         }
+    }
+
+    /// The same, where code that scripts of fakes bring along may be run.
+    pub(super) fn run_code(&mut self, may: bool) {
+        self.exec = may;
     }
 
     /// The name of the fake that joins by these flags, from --name, the key file, or else this.
@@ -124,6 +134,8 @@ pub(super) struct Network {
     insecure: bool,
     named: bool,
     contracts: Option<PathBuf>,
+    /// Whether code that scripts of fakes bring along may be run.
+    exec: bool,
 }
 
 /// What is not for the flags of the network to say.
@@ -197,6 +209,7 @@ impl Network {
             insecure,
             named: chosen,
             contracts: behaviour.contracts,
+            exec: args.exec,
         })
     }
 
@@ -231,6 +244,9 @@ impl Network {
     pub(super) fn join(self) -> (Plant, Node, Running) {
         let signing = self.broker.as_ref().and_then(|link| link.signing.as_ref());
         security::tell(signing, self.insecure);
+        if self.exec {
+            tell_exec();
+        }
         if signing.is_some() && self.hub.is_some() {
             tracing::warn!(
                 "frames over the hub are not signed, and are taken as they come: --sign holds on the broker only"
@@ -240,7 +256,8 @@ impl Network {
         let (inside, board) = loopback::board(self.name.clone());
         // Fakes join the broker, each by itself; on a hub alone there are none.
         let prefix = self.prefix;
-        let stage = self.broker.clone().map(|link| Stage { board, link, prefix });
+        let exec = self.exec.then(|| Exec::new(own_program(), environment::inherited().everybody().to_vec()));
+        let stage = self.broker.clone().map(|link| Stage { board, link, prefix, exec: exec.clone() });
         let identity = Identity { name: self.name, serving, exposed: Vec::new() };
         let tap = self.broker.clone().map(mqtt::Tap::new);
         // Their numbers are their places in the list of names.
@@ -257,6 +274,22 @@ impl Network {
         };
         (Plant::with_fakes(node.clone(), self.settings, self.contracts, stage), node, running)
     }
+}
+
+/// What is to be read before anybody relies on it.
+fn tell_exec() {
+    tracing::warn!(
+        "--allow-exec: FAKES RUN CODE THAT THEIR SCRIPTS BRING ALONG, in processes of this user, for every client"
+    );
+    tracing::warn!(
+        "that may start a fake. JavaScript is shut in; Python may do what this user may. Never beside a plant."
+    );
+}
+
+/// Our own binary, even one that was replaced on the disk since it started.
+fn own_program() -> PathBuf {
+    let own = PathBuf::from("/proc/self/exe");
+    if cfg!(target_os = "linux") && own.exists() { own } else { std::env::current_exe().unwrap_or(own) }
 }
 
 fn broker_at(named: &str, url: &str, prefix: &Prefix, name: &PeerName) -> Result<mqtt::Config, StartError> {

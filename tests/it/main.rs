@@ -23,6 +23,8 @@ mod demo;
 mod demo_broker;
 #[cfg(feature = "demo")]
 mod fakes;
+#[cfg(all(feature = "demo", target_os = "linux"))]
+mod handlers;
 mod harness;
 mod http;
 mod hub;
