@@ -1,19 +1,12 @@
 //! The settings of one connection, as the client library takes them.
 
 use rumqttc::{Broker, ConnectProperties, LastWill, MqttOptions, QoS, TlsConfiguration, Transport};
-use tokio::net::TcpStream;
-use tokio::sync::mpsc;
 
 use super::{Config, Tls};
-use crate::link::socket;
+use crate::link::socket::{self, Parted};
 
 /// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
-pub(super) fn options(
-    config: &Config,
-    client_id: &str,
-    tls: Option<&Tls>,
-    parted: mpsc::Sender<TcpStream>,
-) -> MqttOptions {
+pub(super) fn options(config: &Config, client_id: &str, tls: Option<&Tls>, parted: Parted) -> MqttOptions {
     let (host, port) = (config.broker.host().to_owned(), config.broker.port());
     // The library only names its broker towards TLS; where to connect is said to the socket below.
     let named = config.server_name.as_deref().unwrap_or(&host);
