@@ -50,7 +50,7 @@ pub use describe::Described;
 use descriptions::Descriptions;
 pub use descriptions::Unsaid;
 pub(crate) use descriptions::is_fake;
-pub use error::{PlantError, TapTrouble, Target};
+pub use error::{PlantError, Target};
 pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
 use leases::Leases;
@@ -70,7 +70,7 @@ pub use verdict::{Cursor, EpochLoss, Loss, Verdict};
 pub use watch_events::{EventsWatched, HeardEvent, Memory, WatchEvents};
 pub use watch_log::{Gap, Noted, PathChange, Record};
 pub use watch_read::{Reached, ReadWatch, WatchLine, WatchRead, WatchTarget};
-pub use watch_traffic::{Interruption, TrafficWatched, WatchTraffic};
+pub use watch_traffic::{Interruption, TapTrouble, TrafficWatched, WatchTraffic};
 pub use watches::StartWatch;
 
 use crate::{
@@ -280,9 +280,14 @@ fn may_settle(network: &Network) -> bool {
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut scored: Vec<(usize, &str)> = names.map(|name| (distance(wanted, name), name)).collect();
     scored.sort_unstable();
-    let close = scored.iter().take_while(|(distance, name)| *distance * 2 <= wanted.len().max(name.len())).count();
+    let close = scored.iter().take_while(|(_, name)| is_close(wanted, name)).count();
     let shown = if close > 0 { close } else { scored.len() };
     scored.into_iter().take(shown.min(ALTERNATIVES)).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// Whether one name may have been meant by the other.
+fn is_close(wanted: &str, name: &str) -> bool {
+    distance(wanted, name) * 2 <= wanted.len().max(name.len())
 }
 
 /// How unlike two names are: edits between them, with one inside the other counting for much.
