@@ -92,7 +92,10 @@ pub(super) fn read(args: ServeArgs) -> Result<(ErrandArgs, Wanted), Failure> {
         return Err(Failure::Usage(format!("--fail: {} is to fail in two ways", twice.target)));
     }
     let contract = contract_file::document(&file)?;
-    let script = script.as_deref().map(contract_file::document).transpose()?;
+    let script = script.as_deref().map(contract_file::document).transpose().map_err(|error| match error {
+        PlantError::InvalidContract { problems, .. } => PlantError::InvalidScript { problems },
+        other => other,
+    })?;
     let script = with_fails(script, &fails);
     Ok((errand, Wanted { name, file, contract, script, fails }))
 }

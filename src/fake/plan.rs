@@ -120,7 +120,7 @@ impl Plan {
         shape(&Surface {
             introspection: true,
             namespaces: self.namespaces().map(|namespace| ServedNamespace::declared(namespace, CLASS)).collect(),
-            types: self.contract.types_entry.clone(),
+            types: Map::clone(&self.contract.types_entry),
             ..Surface::default()
         })
     }

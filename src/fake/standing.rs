@@ -177,4 +177,4 @@ const LEAVE: Duration = Duration::from_secs(2);
 /// Commands and events that wait in its links.
 const QUEUE: usize = 64;
 /// Messages of its that may be unacknowledged.
-const WINDOW: u16 = 8;
+const WINDOW: u16 = 4;

@@ -37,6 +37,7 @@ pub(crate) use refusal::ticket_state;
 pub use registry::{Hints, Need, Offer, Registry, Spec, Tool};
 pub use result::Source;
 pub use server::Server;
+pub(crate) use settling::read_state;
 
 /// Values of the plant as every result writes them.
 pub use crate::wire::tagged;

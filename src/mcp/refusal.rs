@@ -50,6 +50,7 @@ impl From<PlantError> for ToolError {
                 .alternatives(alternatives)
                 .fix(describe_peer(peer.as_str()))
                 .outcome(Outcome::NotRun),
+            PlantError::NoStore { peer, stores, .. } => no_store(peer.as_str(), stores, message),
             PlantError::UnknownEvent { peer, alternatives, .. } => {
                 Self::new(ErrorCode::UnknownEvent, message).alternatives(alternatives).fix(describe_peer(peer.as_str()))
             }
@@ -175,6 +176,16 @@ fn no_context(at: &Ref, hops: &[Ref], refusal: Option<RemoteError>, message: Str
         Some(RemoteError { code, message, .. }) => error.peer_error(&code, &message),
         None => error,
     }
+}
+
+/// A namespace without the methods of a store: there are others, or there is none on this peer.
+fn no_store(peer: &str, stores: Vec<String>, message: String) -> ToolError {
+    let fix = if stores.is_empty() {
+        format!("no namespace that {peer} describes is a store; {} for what there is", describe_peer(peer))
+    } else {
+        "use one of `alternatives`, which are stores".to_owned()
+    };
+    ToolError::new(ErrorCode::UnknownMethod, message).alternatives(stores).fix(fix).outcome(Outcome::NotRun)
 }
 
 fn describe_peer(peer: &str) -> String {

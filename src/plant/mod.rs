@@ -27,6 +27,7 @@ mod rows;
 mod scripts;
 mod set_state;
 mod shows;
+mod tap_trouble;
 mod tickets;
 mod traffic;
 mod undeclared;
@@ -55,7 +56,7 @@ pub use describe::Described;
 use descriptions::Descriptions;
 pub use descriptions::Unsaid;
 pub(crate) use descriptions::is_fake;
-pub use error::{PlantError, TapTrouble, Target};
+pub use error::{PlantError, Target};
 pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
 pub use known::Status;
@@ -68,6 +69,7 @@ pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, S
 pub use scripts::At;
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
 pub(crate) use shows::Shows;
+pub use tap_trouble::TapTrouble;
 use tickets::Tickets;
 pub use tickets::{Ticket, TicketState, TicketView};
 pub use traffic::{
@@ -314,8 +316,13 @@ pub(crate) fn like<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Ve
 fn scored<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> (Vec<(usize, &'a str)>, usize) {
     let mut scored: Vec<(usize, &str)> = names.map(|name| (distance(wanted, name), name)).collect();
     scored.sort_unstable();
-    let close = scored.iter().take_while(|(distance, name)| *distance * 2 <= wanted.len().max(name.len())).count();
+    let close = scored.iter().take_while(|(_, name)| is_close(wanted, name)).count();
     (scored, close)
+}
+
+/// Whether one name may have been meant by the other.
+fn is_close(wanted: &str, name: &str) -> bool {
+    distance(wanted, name) * 2 <= wanted.len().max(name.len())
 }
 
 /// How unlike two names are: edits between them, with one inside the other counting for much.

@@ -227,7 +227,10 @@ async fn s090_chains_that_do_not_hold() {
     );
     client.start("n", "read_context", json!({"peer": "mes", "node": "x", "token": "a.b", "axis": "physical"})).await;
     hosts.answers("mes").await;
-    assert_eq!(told(&mut client).await["invalidReason"], "invalid-reference", "no such node");
+    let nowhere = told(&mut client).await;
+    assert_eq!(nowhere["invalidReason"], "invalid-reference", "no such node");
+    assert!(nowhere["note"].as_str().unwrap().contains("mes says that it has no place called 'x'"), "{nowhere}");
+    assert!(!dangling["note"].as_str().unwrap().contains("no place called"), "{dangling}");
 }
 
 /// Two hosts that pass a chain to and fro for ever, with a new node each time, are given up after 128 refs.
@@ -526,4 +529,6 @@ async fn s093_a_peer_that_declares_nothing_has_a_root() {
     let scale = json!({"peer": "works", "node": "scale", "token": "acme.note", "axis": "logical"});
     let told = good(&mut client, "read_context", scale).await;
     assert_eq!((&told["status"], &told["invalidPath"]), (&json!("invalid"), &json!(["works/scale"])), "{told}");
+    let note = told["note"].as_str().unwrap();
+    assert!(note.contains("no place called 'scale'") && note.contains("it has $host"), "{note}");
 }

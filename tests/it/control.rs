@@ -113,6 +113,27 @@ async fn a_lease_taken_by_another_is_lost() {
     assert_eq!((&told["released"], &told["lost"]), (&json!(false), &json!("press is controlled by hmi")), "{told}");
 }
 
+/// How control was lost is still told after it was asked for again and refused.
+#[tokio::test(start_paused = true)]
+async fn a_refused_second_take_hides_no_loss() {
+    let (plant, mut hand) = ByHand::plant().await;
+    let mut client = in_control(plant, &mut hand, 60).await;
+    let (_, request) = hand.request().await;
+    hand.answer(&request, refusal("NotInControl", "press is controlled by hmi")).await;
+    for code in ["NotInControl", "Exception"] {
+        client.start("t", "take_control", press(json!({}))).await;
+        let (_, request) = hand.request().await;
+        assert_eq!(request.method, "$acquire");
+        hand.answer(&request, refusal(code, "no")).await;
+        assert_eq!(error_of(&mut client).await["peer_error"]["code"], code);
+    }
+    client.start("r", "release_control", press(json!({}))).await;
+    let (_, request) = hand.request().await;
+    hand.answer(&request, Answer::Value(Some("ok - was not holding".into()))).await;
+    let told = client.read().await["result"]["structuredContent"].take();
+    assert_eq!((&told["released"], &told["lost"]), (&json!(false), &json!("press is controlled by hmi")), "{told}");
+}
+
 /// A renewal that is a new lease means that somebody else may have been in control: it is given back, and lost.
 #[tokio::test(start_paused = true)]
 async fn another_generation_is_not_the_same_lease() {

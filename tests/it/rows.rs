@@ -445,9 +445,28 @@ async fn a_look_stays_a_look() {
     let error = bad(&mut client, "list_writable", json!({"peer": "works", "namespace": "tank"})).await;
     assert_eq!(error["code"], "unknown_method");
     assert!(error["message"].as_str().unwrap().contains("write half"), "{error}");
+    assert_eq!(error.get("alternatives"), None, "{error}");
+    assert!(error["fix"].as_str().unwrap().starts_with("no namespace that works describes is a store"), "{error}");
     let error = bad(&mut client, "list_rows", json!({"peer": "works", "namespace": "scale", "resource": "x"})).await;
     assert_eq!((&error["code"], &error["alternatives"]), (&json!("not_a_component"), &json!(["tank"])), "{error}");
     assert!(works.ran.lock().unwrap().is_empty());
+}
+
+/// Where something else was named, the stores there are are told; a store that lacks one method is still a store.
+#[tokio::test(start_paused = true)]
+async fn what_is_no_store_is_told_with_the_stores_there_are() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    let methods = json!([{"name": "writable", "effect": "observe"}, {"name": "getOne", "effect": "observe"}]);
+    let scale = json!({"name": "scale", "methods": [{"name": "read"}], "events": []});
+    let namespaces = json!([scale, {"name": "sql.write", "methods": methods, "events": []}]);
+    hand.describes = Some(json!({"name": "works", "namespaces": namespaces}));
+    client.start("w", "list_writable", json!({"peer": "works", "namespace": "scale"})).await;
+    let told = describing(&mut client, &mut hand).await["error"].take();
+    assert_eq!((&told["code"], &told["outcome"]), (&json!("unknown_method"), &json!("not_run")), "{told}");
+    assert_eq!((&told["alternatives"], told.get("settle_with")), (&json!(["sql.write"]), None), "{told}");
+    client.start("d", "write_row", at(json!({"verb": "delete", "id": "1", "stamp": "s"}))).await;
+    let told = describing(&mut client, &mut hand).await["error"].take();
+    assert_eq!(told["message"], "works.sql.write has no method 'delete'", "{told}");
 }
 
 /// The same of a store that declares its reads to be commands.

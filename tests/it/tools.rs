@@ -158,6 +158,12 @@ async fn find_capability_matches_exactly_and_says_who_did_not_answer() {
     assert_eq!(told["unanswered"], json!([]));
     let none = good(&mut client, "find_capability", json!({"capability": "Scale"})).await;
     assert_eq!(none["matches"], json!([]), "a bare name matches nothing, and nothing is an answer");
+    assert_eq!(none["nearest"], json!(["@plant/contracts/Scale"]), "{none}");
+    assert!(none["note"].as_str().unwrap().contains("no package"), "{none}");
+    let none = good(&mut client, "find_capability", json!({"capability": "@plant/contracts/Conveyor"})).await;
+    assert_eq!((&none["matches"], none.get("nearest")), (&json!([]), None), "{none}");
+    assert!(none["note"].as_str().unwrap().contains("declares exactly this name"), "{none}");
+    assert_eq!(told.get("note"), None, "what was found needs no word");
 }
 
 /// tools.md, call_method: by position or by name, with dates and bytes, and what is declared about it.

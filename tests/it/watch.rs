@@ -474,7 +474,9 @@ async fn a_lost_answer_loses_nothing() {
     let next = peer.read(&mut client, &watch, Some(&again)).await;
     assert_eq!((verdict(&next), seqs(&next, "records")), (("gapless", &json!([])), vec![]));
     let stale = json!({"watch": "other", "after": next["cursor"]});
-    assert_eq!(error(&client.call("read_watch", stale).await)["code"], "stale_cursor");
+    let stale = error(&client.call("read_watch", stale).await);
+    assert_eq!((&stale["code"], &stale["argument"]), (&json!("stale_cursor"), &json!("/after")), "{stale}");
+    assert!(stale["fix"].as_str().unwrap().contains("without `after`"), "{stale}");
 }
 
 /// Pages: a read that is cut says how much follows, judges no further than it shows, and the next goes on there.
@@ -636,5 +638,7 @@ async fn the_state_of_a_component_is_watched() {
     let bad = json!({"peer": "works", "namespace": "tank", "event": "x", "paths": ["level"]});
     assert_eq!(error(&client.call("start_watch", bad).await)["argument"], "/paths");
     let bad = json!({"peer": "works", "namespace": "tank", "paths": ["level", "a..b"]});
-    assert_eq!(error(&client.call("start_watch", bad).await)["argument"], "/paths/1");
+    let bad = error(&client.call("start_watch", bad).await);
+    assert_eq!(bad["argument"], "/paths/1");
+    assert!(bad["message"].as_str().unwrap().starts_with("/paths/1: "), "{bad}");
 }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::net::TcpStream;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
@@ -12,9 +10,9 @@ use super::Config;
 use super::socket::{Socket, Turn, settings};
 use super::trouble::{self, Stage};
 use crate::link::seat::down;
-use crate::link::socket::Below;
+use crate::link::socket::{self, Below, Parted};
 use crate::link::tls::{self, Tls};
-use crate::link::{DownKind, DownReason, socket};
+use crate::link::{DownKind, DownReason};
 use crate::wire::Value;
 use crate::wire::socketio::{Assembler, ENDPOINT, Engine, Got, Kind, Opening, Packet};
 
@@ -22,7 +20,7 @@ use crate::wire::socketio::{Assembler, ENDPOINT, Engine, Got, Kind, Opening, Pac
 pub(super) async fn join(
     config: &Config,
     tls: &mut Option<Tls>,
-    parted: mpsc::Sender<TcpStream>,
+    parted: Parted,
 ) -> Result<(Socket, Opening), DownReason> {
     let until = Instant::now() + config.connect_timeout;
     let below = within(until, "no answer in time", connect(config, tls, parted, config.connect_timeout)).await?;
@@ -45,7 +43,7 @@ async fn within<T>(
 async fn connect(
     config: &Config,
     tls: &mut Option<Tls>,
-    parted: mpsc::Sender<TcpStream>,
+    parted: Parted,
     budget: Duration,
 ) -> Result<Box<dyn Below>, DownReason> {
     if config.hub.is_tls() && tls.is_none() {

@@ -7,7 +7,6 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -28,12 +27,12 @@ pub(super) async fn is_free(
     looks: Look,
     ours: Option<&str>,
 ) -> Result<(), DownReason> {
-    let (parted, mut back) = mpsc::channel(1);
-    let (mut socket, _) = joining::join(config, tls, parted).await?;
+    let parted = socket::Parted::default();
+    let (mut socket, _) = joining::join(config, tls, parted.clone()).await?;
     let taken = look(config, &mut socket, &|known| minds(config, known, looks, ours)).await;
     let _ = timeout(CLOSING, goodbye(&mut socket)).await;
     drop(socket);
-    if let Ok(stream) = back.try_recv() {
+    if let Some(stream) = parted.take() {
         socket::part(stream, CLOSING).await;
     }
     if taken { Err(down(DownKind::NameTaken, said(&config.me))) } else { Ok(()) }

@@ -57,16 +57,16 @@ async fn serve(seat: &mut Seat<Config, Alarms>, tls: &mut Option<Tls>, looks: &m
         }
         *looks = Look::No;
     }
-    let (parted, mut back) = mpsc::channel(1);
+    let parted = socket::Parted::default();
     let config = seat.config.clone();
-    let joined = seat.meanwhile(joining::join(&config, tls, parted)).await;
+    let joined = seat.meanwhile(joining::join(&config, tls, parted.clone())).await;
     let (socket, opening) = match joined {
         Ok(Ok(joined)) => joined,
         Ok(Err(reason)) => return End::Broken { reason, up_for: None },
         Err(end) => return end,
     };
     let end = Connection::new(seat, socket, opening).run().await;
-    if let (End::Left, Ok(stream)) = (&end, back.try_recv()) {
+    if let (End::Left, Some(stream)) = (&end, parted.take()) {
         socket::part(stream, FAREWELL).await;
     }
     end

@@ -6,13 +6,10 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
-use tokio::sync::mpsc;
-
 use super::greeting::Greeted;
 use super::websocket;
 use super::{BrokerUrl, Config, Tls};
-use crate::link::socket::{self, Below};
+use crate::link::socket::{self, Below, Parted};
 use crate::link::{DownReason, tls};
 
 /// Where a connection goes, and how.
@@ -25,11 +22,11 @@ pub(super) struct Route {
     /// How long the names and sockets may take.
     budget: Duration,
     max_packet: u32,
-    parted: mpsc::Sender<TcpStream>,
+    parted: Parted,
 }
 
 impl Route {
-    pub(super) fn new(config: &Config, tls: Option<&Tls>, parted: mpsc::Sender<TcpStream>) -> Self {
+    pub(super) fn new(config: &Config, tls: Option<&Tls>, parted: Parted) -> Self {
         let named = config.server_name.as_deref().unwrap_or(config.broker.host());
         Self {
             broker: config.broker.clone(),

@@ -9,7 +9,6 @@ use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use rumqttc::{AsyncClient, Event, EventLoop, Outgoing, Packet, Publish, QoS, SubscribeReasonCode};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::trouble::{self, Stage};
@@ -37,15 +36,15 @@ pub(super) async fn is_free(
     let seed = RandomState::new().build_hasher().finish();
     let client_id = format!("msgrpc-{}-look-{seed:016x}", config.topics.me());
     let unseen = Config { announce: false, ..config.clone() };
-    let (parted, mut back) = mpsc::channel(1);
+    let parted = socket::Parted::default();
     let (client, mut network) =
-        AsyncClient::builder(options::options(&unseen, &client_id, tls, parted)).capacity(REQUESTS).build();
+        AsyncClient::builder(options::options(&unseen, &client_id, tls, parted.clone())).capacity(REQUESTS).build();
     let found = look(config, &client, &mut network, &|publish| minds(publish, looks, ours)).await;
     if found.is_ok() {
         let _ = timeout(CLOSING, goodbye(&client, &mut network)).await;
     }
     drop(network);
-    if let Ok(stream) = back.try_recv() {
+    if let Some(stream) = parted.take() {
         socket::part(stream, CLOSING).await;
     }
     match found {

@@ -57,7 +57,7 @@ pub use crate::wire::signing::Secret;
 pub fn start(config: Config, id: LinkId) -> Link {
     let (outbound, commands) = mpsc::channel::<Outbound>(config.queue.max(1));
     let (reports, events) = mpsc::channel::<LinkEvent>(config.queue.max(1));
-    tokio::spawn(run::run(config, commands, reports));
+    tokio::spawn(run::run(run::seat(config, commands, reports)));
     Link { id, outbound, events }
 }
 

@@ -1,19 +1,13 @@
 //! The settings of one connection, as the client library takes them.
 
 use rumqttc::{Broker, ConnectProperties, LastWill, MqttOptions, QoS, Transport};
-use tokio::net::TcpStream;
-use tokio::sync::mpsc;
 
 use super::connect::Route;
 use super::{Config, Tls};
+use crate::link::socket::Parted;
 
 /// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
-pub(super) fn options(
-    config: &Config,
-    client_id: &str,
-    tls: Option<&Tls>,
-    parted: mpsc::Sender<TcpStream>,
-) -> MqttOptions {
+pub(super) fn options(config: &Config, client_id: &str, tls: Option<&Tls>, parted: Parted) -> MqttOptions {
     // The library is given the finished stream; what it is told of the address goes nowhere.
     let mut options = MqttOptions::new(client_id, Broker::tcp(config.broker.host(), config.broker.port()));
     options.set_transport(Transport::Tcp);

@@ -15,11 +15,19 @@ use crate::link::seat::{End, Seat};
 use crate::link::{DownKind, DownReason, LinkEvent, Outbound};
 
 /// The task of a link.
-pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, events: mpsc::Sender<LinkEvent>) {
-    let guard = Guard::new(config.signing.as_ref());
-    let mut seat = Seat::new(config, guard, commands, events);
+pub(super) async fn run(mut seat: Box<Seat<Config, Guard>>) {
     keep(&mut seat).await;
     seat.guard.sum_up();
+}
+
+/// What it works with. Boxed: what a task is given it holds twice.
+pub(super) fn seat(
+    config: Config,
+    commands: mpsc::Receiver<Outbound>,
+    events: mpsc::Sender<LinkEvent>,
+) -> Box<Seat<Config, Guard>> {
+    let guard = Guard::new(config.signing.as_ref());
+    Box::new(Seat::new(config, guard, commands, events))
 }
 
 /// Keeps the link up until it has left.
@@ -78,7 +86,8 @@ async fn ours(seat: &mut Seat<Config, Guard>, tls: Option<&Tls>, looks: &mut Loo
         return Ok(());
     }
     let (config, shape) = (seat.config.clone(), seat.shape.clone());
-    let free = seat.meanwhile(look::is_free(&config, tls, *looks, shape.as_deref())).await?;
+    // Aside: a look is as large as the connection itself, and most links never look.
+    let free = seat.meanwhile(Box::pin(look::is_free(&config, tls, *looks, shape.as_deref()))).await?;
     free.map_err(|reason| End::Broken { reason, up_for: None })?;
     *looks = Look::No;
     Ok(())

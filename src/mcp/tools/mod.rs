@@ -152,14 +152,15 @@ enum PathArgument {
 }
 
 impl PathArgument {
-    fn segments(self) -> Result<Segments, ToolError> {
+    /// The segments; `pointer` is where the path stands among the arguments.
+    fn segments(self, pointer: &str) -> Result<Segments, ToolError> {
         let segments = match self {
             Self::Text(text) => Segments::parse(&text),
             Self::Segments(segments) => Segments::from_list(segments),
         };
         segments.map_err(|fault: PathFault| {
             let expected = "a.b.c, a JSON Pointer such as /a/b.c, or a list of segments";
-            unusable_argument("/path", expected, &fault.to_string())
+            unusable_argument(pointer, expected, &fault.to_string())
         })
     }
 }

@@ -151,6 +151,7 @@ fn reading(name: &str, fault: StoreFault) -> PlantError {
         StoreFault::File(FileFault::Missing) => unknown(name, &[]),
         StoreFault::File(why) => PlantError::CannotRead { file: name.into(), why: why.to_string() },
         StoreFault::NotJson(why) => PlantError::CannotRead { file: name.into(), why },
+        StoreFault::Ambiguous(problems) => PlantError::InvalidContract { contract: name.into(), problems },
         StoreFault::Unknown(names) => unknown(name, &names),
         // Looks meet none of these.
         StoreFault::Changed(_) | StoreFault::Full | StoreFault::Twin(_) => {
@@ -164,6 +165,7 @@ fn writing(name: &str, fault: StoreFault) -> PlantError {
     match fault {
         StoreFault::File(why) => cannot(why.to_string()),
         StoreFault::NotJson(why) => cannot(why),
+        StoreFault::Ambiguous(problems) => PlantError::InvalidContract { contract: name.into(), problems },
         StoreFault::Unknown(names) => unknown(name, &names),
         StoreFault::Changed(now) => PlantError::ContractChanged { name: name.into(), now },
         StoreFault::Full => PlantError::LimitReached { what: "contracts in the directory", limit: MAX_CONTRACTS },
