@@ -212,7 +212,8 @@ impl Network {
     /// How long a network may take to let us in at most, beside what the network itself takes: a name that somebody chose may
     /// still be in use.
     pub(super) fn patience(&self) -> Duration {
-        let looks = self.broker.as_ref().is_some_and(|link| link.looks) || self.hub.as_ref().is_some_and(|hub| hub.looks);
+        let looks =
+            self.broker.as_ref().is_some_and(|link| link.looks) || self.hub.as_ref().is_some_and(|hub| hub.looks);
         if looks { mqtt::LEFTOVER } else { Duration::ZERO }
     }
 

@@ -118,7 +118,9 @@ impl Comings {
         if !state.settled {
             return;
         }
-        let here = |(peer, seen): (&PeerName, &crate::node::Seen)| (seen.announced && seen.links.contains(&self.link)).then(|| peer.clone());
+        let here = |(peer, seen): (&PeerName, &crate::node::Seen)| {
+            (seen.announced && seen.links.contains(&self.link)).then(|| peer.clone())
+        };
         let here: HashSet<PeerName> = network.roster.iter().filter_map(here).collect();
         if !std::mem::replace(&mut self.valid, true) {
             self.waiting.push_back(Coming::Up);
@@ -126,7 +128,8 @@ impl Comings {
         let mut news: Vec<(PeerName, bool)> = here.difference(&self.known).map(|peer| (peer.clone(), true)).collect();
         news.extend(self.known.difference(&here).map(|peer| (peer.clone(), false)));
         news.sort_unstable();
-        self.waiting.extend(news.into_iter().map(|(peer, came)| if came { Coming::Came(peer) } else { Coming::Left(peer) }));
+        self.waiting
+            .extend(news.into_iter().map(|(peer, came)| if came { Coming::Came(peer) } else { Coming::Left(peer) }));
         self.known = here;
     }
 }

@@ -135,7 +135,10 @@ mod tests {
         use MirroredKind::{Batch, Error, Post, Success};
         assert_eq!(kinds, [Post, Success, Batch, Error, Success]);
         let answer = read(frames[1]);
-        assert_eq!((answer.method.as_deref(), answer.ms, answer.id.as_deref()), (Some("read"), Some(2.0), Some("c-13")));
+        assert_eq!(
+            (answer.method.as_deref(), answer.ms, answer.id.as_deref()),
+            (Some("read"), Some(2.0), Some("c-13"))
+        );
         assert_eq!(answer.carries, Some(Value::from("flow=42")));
         assert_eq!(read(frames[2]).id, None);
         assert_eq!(read(frames[3]).code.as_deref(), Some("MethodNotFound"));

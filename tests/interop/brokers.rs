@@ -158,5 +158,9 @@ fn a_second_peer_of_our_name_is_reported_and_outlived() {
     let add = call_arguments(["scale-1", "scale", "add"], &json!([1, 2]), 5000);
     assert_eq!(structured(&bridge.call_once_joined("call_method", &add))["result"], 3);
     let said = bridge.stderr();
-    assert_eq!(said.matches("a peer named bridge-test is on the network").count(), 1, "the operator is told once: {said}");
+    assert_eq!(
+        said.matches("a peer named bridge-test is on the network").count(),
+        1,
+        "the operator is told once: {said}"
+    );
 }

@@ -85,7 +85,8 @@ fn w080_after_a_reconnect_the_list_is_new_and_watches_go_on() {
     let (mut hub, mut peer, mut bridge) = scene(&[]);
     let stream = json!({"peer": "scale-1", "namespace": "scale", "event": "weight"});
     let told = bridge.call("start_watch", &stream);
-    let watch = structured(&told)["watch"]["id"].as_str().or(structured(&told)["watch"].as_str()).expect("an id").to_owned();
+    let watch =
+        structured(&told)["watch"]["id"].as_str().or(structured(&told)["watch"].as_str()).expect("an id").to_owned();
     let subscribed = |line: &Value| (line["subscribed"] == NAME && line["event"] == "weight").then_some(());
     peer.0.wait_for("subscription", subscribed);
     hub.wish(&json!({"do": "ghost", "name": "ghost-1", "state": "online"}));
@@ -187,7 +188,9 @@ fn frames_are_read_and_answered_in_both_forms() {
 #[test]
 fn a_changed_shape_is_told_over_a_hub() {
     let (_hub, mut peer, mut bridge) = scene(&[]);
-    let shape = |bridge: &mut Bridge| structured(&bridge.call("list_peers", &json!({"prefix": "scale"})))["details"][0]["shape"].clone();
+    let shape = |bridge: &mut Bridge| {
+        structured(&bridge.call("list_peers", &json!({"prefix": "scale"})))["details"][0]["shape"].clone()
+    };
     assert_eq!(shape(&mut bridge), "0123456789abcdef");
     peer.wish(&json!({"do": "shape", "shape": "00000000000000aa"}));
     let until = Instant::now() + PATIENCE;
@@ -202,7 +205,8 @@ fn a_changed_shape_is_told_over_a_hub() {
 fn w121_what_a_hub_of_other_making_mirrors_is_shown() {
     let (mut hub, _peer, mut bridge) = scene(&["--bus"]);
     let mut caller = Caller::join(&hub.url, "hmi", &[]);
-    let watch = bridge.begin("watch_traffic", &json!({"seconds": 30, "peer": "hmi", "max_frames": 2, "payloads": true}));
+    let watch =
+        bridge.begin("watch_traffic", &json!({"seconds": 30, "peer": "hmi", "max_frames": 2, "payloads": true}));
     hub.child.wait_for("a tap", |line| (line["tapped"] == 1).then_some(()));
     let answer = caller.call("msgpack", ["scale-1", "scale", "add"], json!([2, 40]));
     assert_eq!(answer["value"], 42, "{answer}");
@@ -211,8 +215,16 @@ fn w121_what_a_hub_of_other_making_mirrors_is_shown() {
     let links = json!([{"link": "hub", "sees": "relayed", "by": "bus-1"}]);
     assert_eq!((&told["links"], &told["sources"]), (&links, &json!(["this process", "bus-1"])), "{told}");
     let (asked, answered) = (&told["frames"][0], &told["frames"][1]);
-    assert_eq!((&asked["source"], &asked["method"], &asked["params"]), (&json!("hmi"), &json!("add"), &json!([2, 40])), "{told}");
-    assert_eq!((&answered["kind"], &answered["result"], &answered["link"]), (&json!("SUCCESS"), &json!(42), &json!("hub")), "{told}");
+    assert_eq!(
+        (&asked["source"], &asked["method"], &asked["params"]),
+        (&json!("hmi"), &json!("add"), &json!([2, 40])),
+        "{told}"
+    );
+    assert_eq!(
+        (&answered["kind"], &answered["result"], &answered["link"]),
+        (&json!("SUCCESS"), &json!(42), &json!("hub")),
+        "{told}"
+    );
     assert_eq!(told["counts"]["pairs"], 1, "{told}");
     hub.child.wait_for("the end of the tap", |line| (line["tapped"] == 0).then_some(()));
 }

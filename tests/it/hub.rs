@@ -412,7 +412,8 @@ fn bus(state: &mut State, frame: &Value, source: &str, back: &UnboundedSender<Me
 fn mirror(state: &State, frame: &Value) {
     let text = |field: &str| frame.get(field).and_then(Value::as_str).map(str::to_owned);
     let wants = |filter: &Json| {
-        filter["peer"].is_null() || [text("src"), text("tgt")].iter().flatten().any(|name| filter["peer"] == name.as_str())
+        filter["peer"].is_null()
+            || [text("src"), text("tgt")].iter().flatten().any(|name| filter["peer"] == name.as_str())
     };
     let taps: Vec<&String> = state.taps.iter().filter(|(_, filter)| wants(filter)).map(|(token, _)| token).collect();
     if taps.is_empty() {
@@ -433,7 +434,15 @@ fn mirror(state: &State, frame: &Value) {
     told.insert("at", 1_796_025_067_028_i64);
     told.insert("kind", kind);
     told.insert("taps", Value::Array(taps.iter().map(|token| token.as_str().into()).collect()));
-    for (from, to) in [("src", "source"), ("tgt", "target"), ("path", "namespace"), ("method", "method"), ("event", "event"), ("corr", "id"), ("code", "code")] {
+    for (from, to) in [
+        ("src", "source"),
+        ("tgt", "target"),
+        ("path", "namespace"),
+        ("method", "method"),
+        ("event", "event"),
+        ("corr", "id"),
+        ("code", "code"),
+    ] {
         if let Some(value) = frame.get(from) {
             told.insert(to, value.clone());
         }
@@ -444,7 +453,9 @@ fn mirror(state: &State, frame: &Value) {
     for listener in &state.listeners {
         let mut event = Map::new();
         event.insert("v", 2);
-        for (key, value) in [("src", "bus"), ("tgt", listener.as_str()), ("kind", "event"), ("path", "bus"), ("event", "frame")] {
+        for (key, value) in
+            [("src", "bus"), ("tgt", listener.as_str()), ("kind", "event"), ("path", "bus"), ("event", "frame")]
+        {
             event.insert(key, value);
         }
         event.insert("body", Value::Array(vec![Value::Map(told.clone())]));

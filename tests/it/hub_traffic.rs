@@ -119,7 +119,10 @@ async fn w121_what_a_hub_mirrors_is_shown() {
         assert!(frame.get("bytes").is_none(), "a hub does not tell: {frame}");
     }
     let asked = frames(&told).iter().find(|frame| frame["method"] == "add" && frame["kind"] == "POST").unwrap();
-    assert_eq!((&asked["source"], &asked["target"], &asked["params"]), (&json!("hmi"), &json!("works"), &json!([1, 2])));
+    assert_eq!(
+        (&asked["source"], &asked["target"], &asked["params"]),
+        (&json!("hmi"), &json!("works"), &json!([1, 2]))
+    );
     let answer = frames(&told).iter().find(|frame| frame["method"] == "add" && frame["kind"] == "SUCCESS").unwrap();
     assert_eq!((&answer["source"], &answer["result"], answer["ms"].is_number()), (&json!("works"), &json!(3), true));
     let failed = frames(&told).iter().find(|frame| frame["method"] == "nonesuch" && frame["kind"] == "ERROR").unwrap();
@@ -135,7 +138,10 @@ async fn f22_two_watches_on_a_hub_do_not_share_what_they_want() {
     let mut other = client_of(plant(scene.bridge.clone(), &["hub"])).await;
     other.start("o", "watch_traffic", json!({"seconds": 60, "peer": "nobody", "payloads": true})).await;
     let filters = scene.taps(1).await;
-    assert_eq!((&filters[0]["peer"], &filters[0]["payloads"], &filters[0]["ttl"]), (&json!("nobody"), &json!(true), &json!(70)));
+    assert_eq!(
+        (&filters[0]["peer"], &filters[0]["payloads"], &filters[0]["ttl"]),
+        (&json!("nobody"), &json!(true), &json!(70))
+    );
     let told = scene.watched(json!({"seconds": 60, "max_frames": 6})).await;
     assert!(frames(&told).iter().all(|frame| frame.get("params").is_none() && frame.get("result").is_none()), "{told}");
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "o"}});
@@ -186,7 +192,10 @@ async fn a_hub_that_mirrors_nothing_shows_who_comes_and_goes() {
     assert!(links["why"].as_str().is_some_and(|why| !why.is_empty()), "{links}");
     assert!(told["note"].as_str().unwrap().contains("only who comes and goes was seen"), "{told}");
     for frame in frames(&told) {
-        assert_eq!((&frame["kind"], &frame["source"], &frame["link"]), (&json!("PRESENCE"), &json!("visitor"), &json!("hub")));
+        assert_eq!(
+            (&frame["kind"], &frame["source"], &frame["link"]),
+            (&json!("PRESENCE"), &json!("visitor"), &json!("hub"))
+        );
     }
 }
 
@@ -194,7 +203,10 @@ async fn a_hub_that_mirrors_nothing_shows_who_comes_and_goes() {
 #[tokio::test]
 async fn a_hub_that_comes_back_is_tapped_again() {
     let mut scene = Scene::on(Hub::mirroring().await).await;
-    scene.client.start("w", "watch_traffic", json!({"seconds": 60, "max_frames": 8, "kinds": ["POST"], "peer": "hmi"})).await;
+    scene
+        .client
+        .start("w", "watch_traffic", json!({"seconds": 60, "max_frames": 8, "kinds": ["POST"], "peer": "hmi"}))
+        .await;
     scene.taps(1).await;
     scene.hub.forget_taps();
     scene.hub.cut("bridge");
@@ -214,7 +226,10 @@ async fn own_frames_and_events_are_there() {
     let mut scene = Scene::on(Hub::mirroring().await).await;
     let watching = json!({"peer": "works", "namespace": "scale", "event": "weight"});
     good(&mut scene.client, "start_watch", watching).await;
-    scene.client.start("w", "watch_traffic", json!({"seconds": 60, "max_frames": 1, "kinds": ["EVENT"], "payloads": true})).await;
+    scene
+        .client
+        .start("w", "watch_traffic", json!({"seconds": 60, "max_frames": 1, "kinds": ["EVENT"], "payloads": true}))
+        .await;
     let emitting = async {
         loop {
             scene.works.emit("scale", "weight", vec![7.into()]).await;
@@ -225,13 +240,17 @@ async fn own_frames_and_events_are_there() {
         answer = timeout(PATIENCE, scene.client.read()) => content(answer.unwrap()),
     };
     let frame = &frames(&told)[0];
-    assert_eq!((&frame["event"], &frame["own"], &frame["params"]), (&json!("weight"), &json!(true), &json!([7])), "{told}");
+    assert_eq!(
+        (&frame["event"], &frame["own"], &frame["params"]),
+        (&json!("weight"), &json!(true), &json!([7])),
+        "{told}"
+    );
 }
 
 /// A link that is no hub shows who comes and goes; one that is down shows nothing, which is an error if it is the only one.
 #[tokio::test]
 async fn without_any_network_it_says_so() {
-    let (memory, _works, _node) = joined(false, None);
+    let (memory, _works, _node) = joined(false, None).await;
     let mut client = client_of(memory).await;
     let told = good(&mut client, "watch_traffic", json!({"seconds": 1})).await;
     assert_eq!(told["links"][0]["sees"], "presence", "{told}");
@@ -255,7 +274,11 @@ async fn without_any_network_it_says_so() {
 #[cfg(feature = "demo")]
 #[tokio::test]
 async fn with_both_links_frames_are_marked_with_theirs() {
-    use plantbridge::{demo::broker::Broker, link::mqtt, wire::{Prefix, Topics}};
+    use plantbridge::{
+        demo::broker::Broker,
+        link::mqtt,
+        wire::{Prefix, Topics},
+    };
     let (broker, hub) = (Broker::start().await.unwrap(), Hub::mirroring().await);
     let settings = |me: &str| {
         let topics = Topics::new(&Prefix::default(), name(me)).unwrap();
@@ -291,7 +314,11 @@ async fn with_both_links_frames_are_marked_with_theirs() {
         () = both("hub-works", two.clone()) => unreachable!(),
         answer = timeout(PATIENCE, client.read()) => content(answer.unwrap()),
     };
-    assert_eq!((&told["links"][0]["sees"], &told["links"][1]["sees"]), (&json!("everything"), &json!("relayed")), "{told}");
+    assert_eq!(
+        (&told["links"][0]["sees"], &told["links"][1]["sees"]),
+        (&json!("everything"), &json!("relayed")),
+        "{told}"
+    );
     let mut seen = [false; 2];
     for frame in frames(&told).iter().filter(|frame| frame["kind"] == "POST" || frame["kind"] == "SUCCESS") {
         let parties = [frame["source"].as_str().unwrap(), frame["target"].as_str().unwrap()];
@@ -308,6 +335,13 @@ async fn with_both_links_frames_are_marked_with_theirs() {
         () = both("hub-works", two.clone()) => unreachable!(),
         answer = timeout(PATIENCE, client.read()) => content(answer.unwrap()),
     };
-    assert_eq!((&told["links"][0]["sees"], &told["links"][1]["sees"]), (&json!("nothing"), &json!("relayed")), "{told}");
-    assert!(told["links"][0]["why"].is_string() && told["note"].as_str().unwrap().contains("nothing was seen of mqtt"), "{told}");
+    assert_eq!(
+        (&told["links"][0]["sees"], &told["links"][1]["sees"]),
+        (&json!("nothing"), &json!("relayed")),
+        "{told}"
+    );
+    assert!(
+        told["links"][0]["why"].is_string() && told["note"].as_str().unwrap().contains("nothing was seen of mqtt"),
+        "{told}"
+    );
 }

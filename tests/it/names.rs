@@ -248,15 +248,16 @@ async fn after_a_loss_only_a_stranger_is_in_our_way_on_a_broker() {
 #[cfg(feature = "demo")]
 #[tokio::test]
 async fn with_both_links_each_is_looked_at() {
-    use plantbridge::{demo::broker, node::{Identity, Network, Node, Serving}};
+    use plantbridge::{
+        demo::broker,
+        node::{Identity, Network, Node, Serving},
+    };
     let (broker, hub) = (broker::Broker::start().await.unwrap(), Hub::start().await);
     let mut device = linked(&hub.url, "press");
     joined(&mut device).await;
     let topics = plantbridge::wire::Topics::new(&Default::default(), name("press")).unwrap();
-    let mut on_broker = plantbridge::link::mqtt::Config::new(
-        plantbridge::link::mqtt::BrokerUrl::parse(&broker.url()).unwrap(),
-        topics,
-    );
+    let mut on_broker =
+        plantbridge::link::mqtt::Config::new(plantbridge::link::mqtt::BrokerUrl::parse(&broker.url()).unwrap(), topics);
     on_broker.looks = true;
     let mut on_hub = looking(&hub.url, "press");
     on_hub.carried = true;

@@ -122,7 +122,11 @@ fn list(carries: Option<Value>) -> Vec<Value> {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; what is too large saturates")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative; what is too large saturates"
+)]
 fn micros(ms: f64) -> u64 {
     (ms * 1000.0) as u64
 }

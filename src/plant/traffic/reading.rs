@@ -63,7 +63,15 @@ impl Onlooker {
         }
     }
 
-    pub(super) fn request(&mut self, line: Line, request: Request, source: &PeerName, thread: &str, read: &Read, at: Moment) {
+    pub(super) fn request(
+        &mut self,
+        line: Line,
+        request: Request,
+        source: &PeerName,
+        thread: &str,
+        read: &Read,
+        at: Moment,
+    ) {
         let what = match request.method.as_str() {
             "on" => "subscribe",
             "off" | "removeListener" => "unsubscribe",
