@@ -250,7 +250,7 @@ async fn own_frames_and_events_are_there() {
 /// A link that is no hub shows who comes and goes; one that is down shows nothing, which is an error if it is the only one.
 #[tokio::test]
 async fn without_any_network_it_says_so() {
-    let (memory, _works, _node) = joined(false, None);
+    let (memory, _works, _node) = joined(false, None).await;
     let mut client = client_of(memory).await;
     let told = good(&mut client, "watch_traffic", json!({"seconds": 1})).await;
     assert_eq!(told["links"][0]["sees"], "presence", "{told}");

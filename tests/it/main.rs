@@ -14,6 +14,7 @@
 mod authority;
 #[cfg(feature = "demo")]
 mod bakery;
+mod by_hand;
 mod context;
 mod contracts;
 mod control;

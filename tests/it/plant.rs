@@ -11,7 +11,7 @@ use std::{
 
 use plantbridge::{
     contract::{Contract, ServedNamespace},
-    link::{Link, loopback},
+    link::Link,
     node::{Commit, Exposed, Failure, Identity, Incoming, Node, Service, ServiceFuture, Serving, state::MAILBOX},
     plant::{Plant, Settings},
     wire::{Map, PeerName, Value, json::from_json},
@@ -160,13 +160,9 @@ pub(crate) fn bridge_over(links: Vec<Link>, read_only: bool) -> (Plant, Node) {
     (Plant::new(node.clone(), settings), node)
 }
 
-/// The peer and the bridge, joined in memory.
-pub(crate) fn joined(read_only: bool, state: Option<Json>) -> (Plant, Arc<Works>, Node) {
-    let name = |text| PeerName::configured(text).unwrap();
-    let (ours, theirs) = loopback::pair(name("bridge"), name("works"));
-    let works = Arc::new(Works::default());
-    let node = serve(theirs, &works, state);
-    (bridge(vec![ours], read_only), works, node)
+/// The peer and the bridge, joined over what the test chose; they have met.
+pub(crate) async fn joined(read_only: bool, state: Option<Json>) -> (Plant, Arc<Works>, Node) {
+    joined_over(Over::chosen(), read_only, state).await
 }
 
 /// The peer and the bridge, joined over this kind of link; they have met.

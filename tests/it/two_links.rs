@@ -178,7 +178,11 @@ async fn w072_a_command_in_flight_is_not_sent_again_over_the_other_link() {
     let answer = timeout(Duration::from_secs(10), client.read()).await.unwrap();
     let error = &answer["result"]["structuredContent"]["error"];
     assert_eq!((&answer["id"], &error["outcome"]), (&json!("b"), &json!("unknown")), "{error}");
-    links(&bridge, "works", &[1]).await;
+    let back = |network: &plantbridge::node::Network| {
+        let works = network.roster.get(&name("works"));
+        network.is_link_up(LinkId(1)) && works.is_some_and(|seen| network.reaches(seen))
+    };
+    assert!(back(&*bridge.network_when(Duration::from_secs(10), back).await));
     assert_eq!(good(&mut client, "call_method", read("works")).await["result"], 42);
     assert_eq!(ran(), 1);
 }
