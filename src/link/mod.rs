@@ -14,10 +14,12 @@
 
 mod authority;
 mod backoff;
+mod certificate;
 mod clock;
 pub mod hub;
 pub mod loopback;
 pub mod mqtt;
+pub mod reach;
 mod seat;
 mod socket;
 pub mod tls;

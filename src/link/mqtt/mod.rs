@@ -25,6 +25,7 @@
 mod connect;
 mod connection;
 mod greeting;
+pub mod inspect;
 mod ledger;
 mod look;
 mod options;

@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 
 use super::connect::Route;
 use super::{Config, Tls};
+use crate::link::socket::Lazy;
 
 /// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
 pub(super) fn options(
@@ -13,6 +14,17 @@ pub(super) fn options(
     client_id: &str,
     tls: Option<&Tls>,
     parted: mpsc::Sender<TcpStream>,
+) -> MqttOptions {
+    unhurried(config, client_id, tls, parted, Lazy::default())
+}
+
+/// The same for a connection that can be told not to hurry.
+pub(super) fn unhurried(
+    config: &Config,
+    client_id: &str,
+    tls: Option<&Tls>,
+    parted: mpsc::Sender<TcpStream>,
+    lazy: Lazy,
 ) -> MqttOptions {
     // The library is given the finished stream; what it is told of the address goes nowhere.
     let mut options = MqttOptions::new(client_id, Broker::tcp(config.broker.host(), config.broker.port()));
@@ -40,7 +52,7 @@ pub(super) fn options(
             options.set_credentials(username, password.expose().to_owned());
         }
     }
-    let route = Route::new(config, tls, parted);
+    let route = Route::new(config, tls, parted, lazy);
     options.set_socket_connector(move |_, _| route.clone().connect());
     options
 }
