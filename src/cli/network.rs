@@ -1,6 +1,10 @@
 //! Our peer on its network, put together from what was typed.
 
-use std::{net::IpAddr, path::PathBuf, time::Duration};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use uuid::Uuid;
@@ -13,7 +17,7 @@ use super::{
     token,
 };
 use crate::{
-    fake::{Stage, names},
+    fake::{Stage, Way, names},
     link::{
         LinkId,
         hub::{self, HubUrl},
@@ -23,7 +27,12 @@ use crate::{
     },
     node::{Identity, Node, Running, Serving},
     plant::{Plant, Settings},
-    wire::{PeerName, name::Prefix, topic::Topics},
+    wire::{
+        PeerName,
+        name::Prefix,
+        signing::{Kin, Minter, Secret},
+        topic::Topics,
+    },
 };
 
 /// The flags of every subcommand that joins a network.
@@ -37,7 +46,8 @@ pub(super) struct NetworkArgs {
     /// PLANTBRIDGE_HUB. What we present to it comes from --auth or PLANTBRIDGE_TOKEN, never from here.
     #[arg(long, value_name = "URL")]
     pub(super) hub: Option<String>,
-    /// A file with what we present to the hub: {"token": "…"}. Others must not be able to read it.
+    /// A file with what we present to the hub, {"token": "…"}, and where the hub lists us as an issuer the secret that makes the
+    /// credentials of our fakes, "derive": "…". Others must not be able to read it.
     #[arg(long, value_name = "FILE")]
     auth: Option<PathBuf>,
     /// Our name on the network; made up if not given. A name belongs to one process: never give that of a device. One that is
@@ -116,6 +126,10 @@ pub(super) struct Network {
     name: PeerName,
     broker: Option<mqtt::Config>,
     hub: Option<hub::Config>,
+    /// What keys of fakes are made of, where frames are signed by a key of ours.
+    kin: Option<Kin>,
+    /// What vouches for fakes at a hub.
+    minter: Option<Minter>,
     settings: Settings,
     places: String,
     prefix: Prefix,
@@ -155,25 +169,24 @@ impl Network {
         let mut hub = args.hub.map(|url| hub_at(named[1], &url, &name)).transpose()?;
         let files = TlsFiles { ca: args.ca, identity: args.client_cert.zip(args.client_key) };
         let insecure = args.security.is_insecure();
+        if keys.is_some() && broker.is_none() {
+            return Err(StartError("--sign signs frames on a broker, and there is none".into()));
+        }
+        args.security.allows_hub(keys.is_some(), hub.is_some())?;
+        // A key file that names a fake is that fake's own.
+        let kin = keys.as_ref().filter(|_| !args.is_fakes).map(|file| file.kin.clone());
         args.security.secure(&files, broker.as_mut(), hub.as_mut())?;
         if let Some(link) = &mut broker {
             link.credentials = behaviour.secrets.mqtt;
             link.looks = chosen;
+            link.signing = keys.map(Signing::from);
         }
-        match (&mut broker, keys) {
-            (Some(link), keys) => link.signing = keys.map(Signing::from),
-            (None, Some(_)) => return Err(StartError("--sign signs frames on a broker, and there is none".into())),
-            (None, None) => {}
-        }
-        match (&mut hub, args.auth) {
-            (Some(link), file) => {
-                link.token = file.as_deref().map(token::of_file).transpose()?.or(behaviour.secrets.token);
-            }
-            (None, Some(_)) => {
-                return Err(StartError("--auth is what is presented to a hub, and there is none".into()));
-            }
-            (None, None) => {}
-        }
+        let derive = authorized(hub.as_mut(), args.auth.as_deref(), behaviour.secrets.token)?;
+        let minter = match derive {
+            Some(_) if args.is_fakes => return Err(StartError(NO_ISSUER.into())),
+            Some(_) if !chosen => return Err(StartError(NAMELESS_ISSUER.into())),
+            derive => derive.map(|secret| Minter::new(secret, name.clone())),
+        };
         let at = [broker.as_ref().map(|link| link.broker.to_string()), hub.as_ref().map(|link| link.hub.to_string())];
         let names = [broker.as_ref().map(|_| "mqtt"), hub.as_ref().map(|_| "hub")];
         let settings = Settings {
@@ -186,6 +199,8 @@ impl Network {
             name,
             broker,
             hub,
+            kin,
+            minter,
             settings,
             places,
             prefix,
@@ -224,26 +239,31 @@ impl Network {
     /// Joins in the background: the links keep trying for as long as the process runs.
     pub(super) fn join(self) -> (Plant, Node, Running) {
         let signing = self.broker.as_ref().and_then(|link| link.signing.as_ref());
-        security::tell(signing, self.insecure);
-        if signing.is_some() && self.hub.is_some() {
-            tracing::warn!(
-                "frames over the hub are not signed, and are taken as they come: --sign holds on the broker only"
-            );
+        security::tell(signing, self.hub.is_some(), self.insecure);
+        if self.minter.is_some() && self.hub.as_ref().is_some_and(|hub| hub.token.is_none()) {
+            tracing::warn!("--auth: there is a `derive` for our fakes and no token of our own to present");
         }
         let serving = Serving { introspection: true, ..Serving::default() };
         let (inside, board) = loopback::board(self.name.clone());
-        // Fakes join the broker, each by itself; on a hub alone there are none.
-        let prefix = self.prefix;
-        let stage = self.broker.clone().map(|link| Stage { board, link, prefix });
-        let identity = Identity { name: self.name, serving, exposed: Vec::new() };
-        let tap = self.broker.clone().map(mqtt::Tap::new);
         // Their numbers are their places in the list of names.
+        let broker = self.broker.map(|link| Way::Broker(Box::new(link)));
+        let hub = self.hub.map(|link| Way::Hub(Box::new(link)));
+        let ways: Vec<_> = (0..).map(LinkId).zip(broker.into_iter().chain(hub)).collect();
+        let identity = Identity { name: self.name, serving, exposed: Vec::new() };
+        let mut tap = None;
         let mut links = Vec::new();
-        links.extend(self.broker.map(|link| mqtt::start(link, LinkId(0))));
-        if let Some(link) = self.hub {
-            links.push(hub::start(link, LinkId(u8::from(!links.is_empty()))));
+        for (id, way) in &ways {
+            links.push(match way {
+                Way::Broker(link) => {
+                    tap = Some(mqtt::Tap::new((**link).clone()));
+                    mqtt::start((**link).clone(), *id)
+                }
+                Way::Hub(link) => hub::start((**link).clone(), *id),
+            });
         }
-        links.extend(stage.is_some().then_some(inside));
+        links.push(inside);
+        // Fakes join the same networks, each by itself.
+        let stage = Some(Stage { board, ways, prefix: self.prefix, kin: self.kin, minter: self.minter });
         let (node, running) = Node::start(identity, links);
         let node = match tap {
             Some(tap) => node.with_tap(tap),
@@ -264,12 +284,35 @@ fn hub_at(named: &str, url: &str, name: &PeerName) -> Result<hub::Config, StartE
     Ok(hub::Config::new(url, name.clone()))
 }
 
+/// Gives the hub what we present to it, from the file or else the environment. Gives the secret that vouches for our fakes, if
+/// the file has one.
+fn authorized(
+    hub: Option<&mut hub::Config>,
+    file: Option<&Path>,
+    environment: Option<Secret>,
+) -> Result<Option<Secret>, StartError> {
+    let Some(hub) = hub else {
+        return match file {
+            Some(_) => Err(StartError("--auth is what is presented to a hub, and there is none".into())),
+            None => Ok(None),
+        };
+    };
+    let auth = file.map(token::of_file).transpose()?;
+    let (token, derive) = auth.map_or((None, None), |auth| (auth.token, auth.derive));
+    hub.token = token.or(environment);
+    Ok(derive)
+}
+
+const NO_ISSUER: &str = "--auth: `derive` makes credentials of fakes in the name of a bridge that the hub lists, and `serve` goes \
+                         by no such name; have `plantbridge mcp` start the fake";
+const NAMELESS_ISSUER: &str =
+    "--auth: with `derive` we vouch for our fakes under the name by which the hub lists us, so give that as --name";
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::wire::signing::Secret;
 
     #[derive(Parser)]
     struct Typed {

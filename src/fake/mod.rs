@@ -25,10 +25,11 @@ mod stock;
 #[cfg(test)]
 mod tests;
 mod usher;
+mod ways;
 
 pub use host::{FakeLine, Fakes, MOST, Over, StartFault, Taken, Withdrawn};
 pub use plan::{Plan, PlanFault};
-pub use standing::Stage;
+pub use ways::{FakeKey, Stage, Way};
 
 use crate::contract::{Contract, Namespace};
 

@@ -77,6 +77,7 @@ impl Plant {
             let contract = if commanded { Arc::new(contract) } else { self.fakes().share(&sourced.document, contract) };
             let plan = Plan::new(contract, script.as_ref(), now_ms()).map_err(|fault| unplayable(label, fault))?;
             warnings.extend(plan.warnings().iter().cloned());
+            warnings.extend(self.fakes().terms(&name));
             let is_component = |namespace: &&crate::contract::Namespace| namespace.component.is_some();
             let components = plan.namespaces().filter(is_component).map(|namespace| namespace.name.clone()).collect();
             let (emits, collections) = (plan.emits(), plan.collections());

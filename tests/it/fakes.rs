@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use plantbridge::{
     demo::{Demo, broker::Broker},
-    fake::Stage,
+    fake::{Stage, Way},
     link::{LinkId, loopback, mqtt},
     mcp::{Offer, tools},
     node::{Call, Heard, Identity, Network, Node, Running, Serving, Stream},
@@ -48,7 +48,8 @@ impl Bridge {
 
     async fn join_as(me: &str, url: &str, read_only: bool) -> Self {
         let (inside, board) = loopback::board(name(me));
-        let stage = Stage { board, link: link(url, me), prefix: Prefix::default() };
+        let ways = vec![(LinkId(0), Way::Broker(Box::new(link(url, me))))];
+        let stage = Stage { board, ways, prefix: Prefix::default(), kin: None, minter: None };
         let (node, running) = Node::start(identity(me, None), vec![mqtt::start(link(url, me), LinkId(0)), inside]);
         let settings = Settings { read_only, call_timeout: Duration::from_secs(10), link_names: vec!["mqtt".into()] };
         let plant = Plant::with_fakes(node.clone(), settings, None, Some(stage));
@@ -105,7 +106,7 @@ fn call(peer: &str, namespace: &str, method: &str, args: Vec<Value>) -> Call {
     }
 }
 
-fn boiler() -> Json {
+pub(crate) fn boiler() -> Json {
     let number = json!({"kind": "number", "min": 0, "max": 200});
     json!({"schema": 1, "version": "1", "namespaces": {"boiler": {"version": "4", "capabilities": ["@acme/contracts/Heater"],
         "methods": {

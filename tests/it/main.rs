@@ -23,6 +23,8 @@ mod demo;
 mod demo_broker;
 #[cfg(feature = "demo")]
 mod fakes;
+#[cfg(feature = "demo")]
+mod fakes_on_hubs;
 mod harness;
 mod http;
 mod hub;

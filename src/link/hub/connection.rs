@@ -215,19 +215,23 @@ impl<'a> Connection<'a> {
     async fn presence(&mut self, presence: Presence) -> Result<(), End> {
         match presence {
             Presence::Offline(peer) if peer == self.seat.config.me => Ok(()),
-            Presence::Offline(peer) => self.seat.tell(LinkEvent::Offline(peer)).await,
+            // What we say of ourselves may come back by way of another network that the hub stands on.
+            Presence::Online(known) if known.peer == self.seat.config.me && self.says_what_we_say(&known) => Ok(()),
             Presence::Online(known) if known.peer == self.seat.config.me => {
                 self.rival("the hub says that we came").await
             }
+            Presence::Offline(_) | Presence::Online(_) if !self.seat.config.hears => Ok(()),
+            Presence::Offline(peer) => self.seat.tell(LinkEvent::Offline(peer)).await,
             Presence::Online(known) => self.online(known).await,
             Presence::Everybody(everybody) => {
                 let told = everybody.len();
-                for known in everybody.into_iter().take(MAX_PEERS) {
+                let kept = if self.seat.config.hears { MAX_PEERS } else { 0 };
+                for known in everybody.into_iter().take(kept) {
                     if known.peer != self.seat.config.me {
                         self.online(known).await?;
                     }
                 }
-                if told > MAX_PEERS {
+                if self.seat.config.hears && told > MAX_PEERS {
                     self.refuse(format!("a list of {told} peers; only {MAX_PEERS} are kept")).await?;
                 }
                 if self.settles.take().is_some() { self.seat.tell(LinkEvent::Settled).await } else { Ok(()) }
@@ -250,8 +254,17 @@ impl<'a> Connection<'a> {
         self.refuse(format!("a frame of the older layout from {from}, number {} on this connection", self.legacy)).await
     }
 
+    /// Whether somebody under our name announces the very surface that we do. Only a peer that would leave its name to
+    /// others needs to know whether they are others.
+    fn says_what_we_say(&self, known: &Known) -> bool {
+        self.seat.config.yields && known.shape.is_some() && known.shape == self.seat.shape
+    }
+
     /// Somebody else goes by our name. A hub gives a name to whoever used it last, and tells nobody: we do.
     async fn rival(&mut self, sign: &'static str) -> Result<(), End> {
+        if self.seat.config.yields {
+            return Err(self.ended(down(DownKind::Displaced, format!("{sign}, and we did not"))));
+        }
         if !std::mem::replace(&mut self.rivalled, true) {
             tracing::warn!("{sign}: another peer seems to go by our name on this hub, which then gets what is for us");
         }

@@ -8,9 +8,12 @@
 //! Nothing further is taken before that buffer is empty, so that what waits for a slow hub waits where its sender can
 //! still withdraw it (W-081). A connection that ends takes its buffer along: nothing is sent on the next one.
 //!
+//! **What we present** ([`Passport`]) is one token for all connections, or one minted for each.
+//!
 //! **Who waits for whom** is as in [`mqtt`](super::mqtt): a receiver of [`LinkEvent`] that is behind stops the reading.
 
 mod connection;
+mod credential;
 mod joining;
 mod run;
 mod sending;
@@ -20,8 +23,10 @@ mod url;
 
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
+use credential::Credential;
+pub use credential::Passport;
 pub use url::{HubUrl, HubUrlError};
 
 use super::tls::Tls;
@@ -46,6 +51,8 @@ pub struct Config {
     pub me: PeerName,
     /// What we present to a hub that asks who we are.
     pub token: Option<Secret>,
+    /// What is minted instead, anew for each connection.
+    pub passport: Option<Passport>,
     /// Certificates for `https`. Absent: the roots of the system and no client certificate.
     pub tls: Option<Tls>,
     /// How long a connection attempt may take, from the name to the hub's acceptance.
@@ -61,6 +68,13 @@ pub struct Config {
     pub max_message: usize,
     /// How many commands and how many events may wait in the two channels.
     pub queue: usize,
+    /// Whether to say who is there. A peer beside another one of this process learns that from it.
+    pub hears: bool,
+    /// Says when a connection may be attempted; absent: whenever. One that is there already stays. A sender that is gone
+    /// has forbidden it for good.
+    pub gate: Option<watch::Receiver<bool>>,
+    /// Whether the name is left to whoever else announces itself under it: the link then ends instead of taking it back.
+    pub yields: bool,
 }
 
 impl Config {
@@ -70,6 +84,7 @@ impl Config {
             hub,
             me,
             token: None,
+            passport: None,
             tls: None,
             connect_timeout: Duration::from_secs(10),
             backoff_min: Duration::from_millis(100),
@@ -77,6 +92,9 @@ impl Config {
             sweep: Duration::from_secs(2),
             max_message: 4 * 1024 * 1024,
             queue: 1024,
+            hears: true,
+            gate: None,
+            yields: false,
         }
     }
 }

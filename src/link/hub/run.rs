@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 use super::connection::{Connection, FAREWELL};
 use super::{Config, joining};
 use crate::link::backoff::Backoff;
-use crate::link::seat::{End, Seat};
+use crate::link::seat::{End, Seat, opens};
 use crate::link::tls::Tls;
-use crate::link::{LinkEvent, Outbound, socket};
+use crate::link::{DownKind, LinkEvent, Outbound, socket};
 
 /// The task of a link.
 pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, events: mpsc::Sender<LinkEvent>) {
@@ -20,11 +20,17 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
     let mut tls = config.tls.clone().filter(|_| config.hub.is_tls());
     let mut seat = Seat::new(config, (), commands, events);
     loop {
+        let mut gate = seat.config.gate.clone();
+        if let Err(end) = seat.meanwhile(opens(&mut gate)).await {
+            return seat.over(&end).await;
+        }
         let step = match serve(&mut seat, &mut tls).await {
             End::Broken { reason, up_for } => {
                 let pause = backoff.pause(up_for);
+                let displaced = seat.config.yields && reason.kind == DownKind::Displaced;
                 let address = seat.config.hub.to_string();
                 match seat.report(address, reason, up_for.is_some()).await {
+                    Ok(()) if displaced => Err(End::Left),
                     Ok(()) => seat.wait(pause).await,
                     end => end,
                 }
