@@ -383,6 +383,38 @@ mod tests {
         assert!(network(folder.path().join("later")).is_ok());
     }
 
+    /// Nothing is signed on a hub: beside frames that are, it takes a word of the operator's own.
+    #[test]
+    fn a_hub_beside_signed_frames_is_asked_for_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys.json");
+        std::fs::write(&file, r#"{"name": "bridge", "secret": "a secret of some length"}"#).unwrap();
+        let file = file.display().to_string();
+        let (signed, both) = (["--sign", file.as_str()], ["--broker", "mqtt://plant", "--hub", "http://plant"]);
+        let tried = |more: &[&str], places: &[&str]| network(&[&signed[..], more, places].concat()).map(drop);
+        let refused = tried(&[], &both).unwrap_err();
+        assert!(refused.contains("--hub-unsigned") && refused.contains("speak as anybody"), "{refused}");
+        assert_eq!(tried(&["--hub-unsigned"], &both), Ok(()));
+        assert_eq!(tried(&[], &both[..2]), Ok(()));
+        assert!(tried(&["--hub-unsigned"], &both[..2]).unwrap_err().contains("there is no hub"));
+        assert!(tried(&["--hub-unsigned"], &both[2..]).unwrap_err().contains("on a broker, and there is none"));
+    }
+
+    /// Who vouches does so under a name that the hub knows.
+    #[test]
+    fn vouching_for_fakes_takes_a_name() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), r#"{"token": "t", "derive": "d"}"#).unwrap();
+        let auth = file.path().display().to_string();
+        let arguments = ["--hub", "http://plant", "--auth", &auth];
+        assert!(network(&arguments).unwrap_err().contains("--name"));
+        assert!(network(&[&arguments[..], &["--name", "bridge"]].concat()).unwrap().minter.is_some());
+        let mut args = typed(&arguments);
+        args.fake_name(|| "boiler".into()).unwrap();
+        let refused = Network::new(args, Behaviour { role: "cli", ..Behaviour::default() }).unwrap_err().0;
+        assert!(refused.contains("plantbridge mcp"), "{refused}");
+    }
+
     /// A token in the clear is worth a word, unless it stays on this machine.
     #[test]
     fn a_token_in_the_clear_is_noticed() {

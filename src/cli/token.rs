@@ -70,14 +70,14 @@ pub(super) fn of_file(path: &Path) -> Result<Auth, StartError> {
     if text.len() as u64 > MAX_FILE {
         return Err(refuse(&format!("it is larger than {MAX_FILE} bytes")));
     }
+    // A list would be read as the members in their order.
+    if text.trim_ascii_start().first() == Some(&b'[') {
+        return Err(refuse(&WRITTEN));
+    }
     // What a parser says may quote the text, so it is not repeated.
     let written: Written = serde_json::from_slice(&text).map_err(|error| {
-        refuse(&match error.classify() {
-            serde_json::error::Category::Data => {
-                "it is to be an object with `token`, `derive` or both, each once, and nothing else"
-            }
-            _ => "it is not JSON",
-        })
+        let why = if error.classify() == serde_json::error::Category::Data { WRITTEN } else { "it is not JSON" };
+        refuse(&why)
     })?;
     if written.tokens.is_some() {
         return Err(refuse(
@@ -98,6 +98,8 @@ pub(super) fn of_file(path: &Path) -> Result<Auth, StartError> {
     }
     Ok(auth)
 }
+
+const WRITTEN: &str = "it is to be an object with `token`, `derive` or both, each once, and nothing else";
 
 fn checked(token: &str) -> Result<Secret, &'static str> {
     if token.is_empty() {
@@ -174,7 +176,7 @@ mod tests {
             (r#"{"token":"hunter2","issuers":["hunter2"]}"#, "file of the hub"),
             (r#"{"token":"hunter2","hunter2":1}"#, "and nothing else"),
             (r#"{"token":"a","token":"hunter2"}"#, "each once"),
-            (r#"["hunter2"]"#, "no token to present"),
+            (r#"["hunter2",null,null,null]"#, "and nothing else"),
             ("{}", "no token to present"),
             (r#"{"derive":""}"#, "its derive is empty"),
             (r#"{"derive":["hunter2"]}"#, "its derive is no text"),

@@ -1,11 +1,13 @@
 // A hub that shares nothing with the crate: the socket.io server, and what the wire says a hub does with presence and frames.
 // It is a peer too, named `bus-1`, which exposes nothing.
 //
-// Options: --port (0 for any), --tokens '{"token": "name"}' (only those get in, each under its name)
-// It prints {"hub": url} when it listens, and {"announced": name, "v": …} for every announcement.
+// Options: --port (0 for any), --tokens '{"token": "name"}' (only those get in, each under its name), --issuers
+// '{"name": "secret"}' (who may vouch for programs of their own, by credentials that wire.md 8.5 tells of)
+// It prints {"presented": token, "as": name, "roles": …} for everybody it lets in by a token, {"hub": url} when it listens, and {"announced": name, "v": …} for every announcement.
 // Wishes on stdin: {"do":"cut","name":…} ends a connection, {"do":"stop"} sends everybody away and ends.
 
 import { createRequire } from 'node:module';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import path from 'node:path';
 import { installed, listen, say } from './wire.mjs';
@@ -18,15 +20,34 @@ const ME = 'bus-1';
 const words = process.argv.slice(2);
 const option = (name, otherwise) => (words.includes(name) ? words[words.indexOf(name) + 1] : otherwise);
 const tokens = JSON.parse(option('--tokens', 'null'));
+const issuers = JSON.parse(option('--issuers', '{}'));
 const peers = new Map();
 
 const http = createServer();
 const hub = new Server(http, { maxHttpBufferSize: 1_000_000, pingInterval: 25_000, pingTimeout: 20_000 });
 
+/** What a credential claims that an issuer signed; nothing if it does not hold. */
+function vouched(token) {
+  const [form, encoded, signature] = String(token).split('.');
+  if (form !== 'srpc-d1' || !signature) return undefined;
+  const claims = JSON.parse(Buffer.from(encoded, 'base64').toString('utf8'));
+  const secret = issuers[claims.issuer];
+  if (!secret) return undefined;
+  const sorted = JSON.stringify(Object.fromEntries(Object.entries(claims).sort(([a], [b]) => (a < b ? -1 : 1))));
+  const right = createHmac('sha256', Buffer.from(secret, 'utf8')).update(`srpc-d1.${sorted}`).digest();
+  const given = Buffer.from(signature, 'base64');
+  const now = Date.now();
+  const holds = now - 5000 < claims.expiresAt && claims.issuedAt <= now + 5000;
+  return given.length === right.length && timingSafeEqual(given, right) && holds ? claims : undefined;
+}
+
 hub.use((socket, next) => {
-  const name = tokens?.[socket.handshake.auth.token];
-  if (tokens && !name) return next(new Error('unauthorized'));
-  socket.data.only = name;
+  if (!tokens) return next();
+  const { token } = socket.handshake.auth;
+  const claims = tokens[token] ? { subject: tokens[token] } : vouched(token);
+  if (!claims) return next(new Error('unauthorized'));
+  say({ presented: token, as: claims.subject, roles: claims.roles, generation: claims.generation });
+  socket.data.only = claims.subject;
   return next();
 });
 
