@@ -38,8 +38,9 @@ use crate::{
 /// The flags of every subcommand that joins a network.
 #[derive(Clone, Debug, Args)]
 pub(super) struct NetworkArgs {
-    /// The MQTT 5 broker: mqtt://host[:1883] or mqtts://host[:8883]; else that of PLANTBRIDGE_BROKER. The account comes from
-    /// PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, never from here.
+    /// The MQTT 5 broker: mqtt://host[:1883] or mqtts://host[:8883], or through a WebSocket ws://host[:80][/mqtt] or
+    /// wss://host[:443][/mqtt]; else that of PLANTBRIDGE_BROKER. The account comes from PLANTBRIDGE_MQTT_USERNAME and
+    /// PLANTBRIDGE_MQTT_PASSWORD, never from here.
     #[arg(long, value_name = "URL")]
     pub(super) broker: Option<String>,
     /// The Socket.IO hub, instead of a broker or beside it: http://host[:7843] or https://host[:8843]; else that of
@@ -51,7 +52,7 @@ pub(super) struct NetworkArgs {
     #[arg(long, value_name = "FILE")]
     auth: Option<PathBuf>,
     /// Our name on the network; made up if not given. A name belongs to one process: never give that of a device. One that is
-    /// in use on the broker is refused; on a hub it is taken from whoever has it.
+    /// in use is refused, on a broker and on a hub.
     #[arg(long, value_name = "PEER")]
     name: Option<String>,
     /// Whether the name above, and that of a key file, are those of a fake; ours is made up then.
@@ -187,6 +188,10 @@ impl Network {
             Some(_) if !chosen => return Err(StartError(NAMELESS_ISSUER.into())),
             derive => derive.map(|secret| Minter::new(secret, name.clone())),
         };
+        if let Some(link) = &mut hub {
+            link.looks = chosen;
+            link.carried = broker.is_some();
+        }
         let at = [broker.as_ref().map(|link| link.broker.to_string()), hub.as_ref().map(|link| link.hub.to_string())];
         let names = [broker.as_ref().map(|_| "mqtt"), hub.as_ref().map(|_| "hub")];
         let settings = Settings {
@@ -220,10 +225,12 @@ impl Network {
         self.named
     }
 
-    /// How long a broker may take to let us in at most, beside what the network itself takes: a name that somebody chose may
+    /// How long a network may take to let us in at most, beside what the network itself takes: a name that somebody chose may
     /// still be in use.
     pub(super) fn patience(&self) -> Duration {
-        if self.broker.as_ref().is_some_and(|link| link.looks) { mqtt::LEFTOVER } else { Duration::ZERO }
+        let looks =
+            self.broker.as_ref().is_some_and(|link| link.looks) || self.hub.as_ref().is_some_and(|hub| hub.looks);
+        if looks { mqtt::LEFTOVER } else { Duration::ZERO }
     }
 
     /// Whether what we present to the hub could be read on its way.
@@ -266,7 +273,7 @@ impl Network {
         let stage = Some(Stage { board, ways, prefix: self.prefix, kin: self.kin, minter: self.minter });
         let (node, running) = Node::start(identity, links);
         let node = match tap {
-            Some(tap) => node.with_tap(tap),
+            Some(tap) => node.with_tap(LinkId(0), tap),
             None => node,
         };
         (Plant::with_fakes(node.clone(), self.settings, self.contracts, stage), node, running)

@@ -45,10 +45,13 @@ pub(super) fn look(live: &Live, network: &Network) {
     live.terms.gates.set(|link| may && network.is_swept(link));
 }
 
-/// The networks on which somebody else than the one who announces this shape goes by this name.
+/// The networks on which somebody else than the one who announces this shape goes by this name. One that tells no shape may have
+/// heard of it from another network, by way of a peer on both.
 pub(super) fn others(network: &Network, name: &PeerName, shape: &str) -> Vec<LinkId> {
-    let told = network.roster.get(name).into_iter().flat_map(|seen| &seen.told);
-    told.filter(|(_, told)| told.as_deref() != Some(shape)).map(|(link, _)| *link).collect()
+    let told = || network.roster.get(name).into_iter().flat_map(|seen| &seen.told);
+    let is_known = told().any(|(_, told)| told.as_deref() == Some(shape));
+    let is_other = |told: Option<&str>| told.map_or(!is_known, |told| told != shape);
+    told().filter(|(_, told)| is_other(told.as_deref())).map(|(link, _)| *link).collect()
 }
 
 /// Only a settled roster says that somebody is gone. Fakes call nobody: of them nothing is told.

@@ -228,6 +228,7 @@ fn on_hub(like: &hub::Config, name: &PeerName, minter: Option<Minter>, gate: wat
         queue: QUEUE,
         hears: false,
         gate: Some(gate),
+        looks: false,
         yields: true,
         ..like.clone()
     }

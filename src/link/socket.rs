@@ -56,22 +56,19 @@ pub(super) struct Prompt {
     /// Present until dropped.
     stream: Option<TcpStream>,
     parted: mpsc::Sender<TcpStream>,
-    /// Whether the first bytes were looked at.
-    greeted: bool,
 }
 
-/// The first packet is the CONNACK of MQTT 3.1.1: two bytes long, one less than the shortest of MQTT 5. The client library
-/// would wait for the rest, or for the end.
-#[derive(Debug, thiserror::Error)]
-#[error("the broker answers as one of MQTT 3.1.1")]
-pub(super) struct OlderBroker;
+/// What is below a protocol: the socket, or TLS on it, or a WebSocket on either.
+pub(super) trait Below: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Below for T {}
 
 impl Prompt {
     fn new(stream: TcpStream, parted: mpsc::Sender<TcpStream>) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         platform::bound_silence(&stream);
         platform::acknowledge_quickly(&stream);
-        Ok(Self { stream: Some(stream), parted, greeted: false })
+        Ok(Self { stream: Some(stream), parted })
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
@@ -90,13 +87,7 @@ impl Drop for Prompt {
 
 impl AsyncRead for Prompt {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
         ready!(self.stream()?.poll_read(cx, buffer))?;
-        if !std::mem::replace(&mut self.greeted, true)
-            && buffer.filled().get(before..).is_some_and(|first| first.starts_with(OLDER_CONNACK))
-        {
-            return Poll::Ready(Err(io::Error::other(OlderBroker)));
-        }
         if let Some(stream) = &self.stream {
             platform::acknowledge_quickly(stream);
         }
@@ -129,9 +120,6 @@ impl AsyncWrite for Prompt {
         true
     }
 }
-
-/// How a CONNACK of MQTT 3.1.1 begins.
-const OLDER_CONNACK: &[u8] = &[0x20, 2];
 
 #[cfg(target_os = "linux")]
 mod platform {

@@ -258,9 +258,9 @@ fn tap_unavailable(trouble: &TapTrouble, message: String) -> ToolError {
     let error = ToolError::new(ErrorCode::TapUnavailable, message);
     let allow = "a person must allow this account, in the broker's access list, to read everything under the prefix";
     match trouble {
-        TapTrouble::NoBroker => error
-            .cause("only a broker shows what others say to each other")
-            .fix("a person must start the bridge with --broker; watch_events and start_watch need none"),
+        TapTrouble::NoLink => error
+            .cause("there is no network whose peers could say something to each other")
+            .fix("a person must start the bridge with --broker or --hub"),
         TapTrouble::Down(down) if down.kind == DownKind::Unauthorized => {
             error.cause("the broker does not let this account watch").fix(allow).detail("link", word(down.kind))
         }

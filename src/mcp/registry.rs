@@ -290,6 +290,11 @@ impl Registry {
         self.find(name).is_ok()
     }
 
+    /// The same, for a client that may only look, or for any other.
+    pub fn offers_to(&self, name: &str, read_only: bool) -> bool {
+        self.find_for(name, read_only).is_ok()
+    }
+
     /// The tool `name`, if it is there.
     ///
     /// # Errors

@@ -67,8 +67,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Node {
     shared: Arc<Shared>,
-    /// What lets us listen to others, where there is something.
-    tap: Option<Tap>,
+    /// What lets us listen to others, where there is something, and on which link that is.
+    tap: Option<(LinkId, Tap)>,
 }
 
 #[derive(Debug)]
@@ -180,6 +180,17 @@ impl Subscription {
         }
         match self.missed.swap(0, Ordering::Relaxed) {
             0 => self.heard.recv().await,
+            missed => Some(Heard::Missed(missed)),
+        }
+    }
+
+    /// What is heard already, without waiting.
+    pub fn try_next(&mut self) -> Option<Heard> {
+        if let Ok(heard) = self.heard.try_recv() {
+            return Some(heard);
+        }
+        match self.missed.swap(0, Ordering::Relaxed) {
+            0 => None,
             missed => Some(Heard::Missed(missed)),
         }
     }

@@ -329,9 +329,9 @@ pub enum PlantError {
 /// Why the traffic of others cannot be heard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TapTrouble {
-    /// No link of ours goes to a broker.
-    #[error("that needs an MQTT broker, and this bridge has no link to one")]
-    NoBroker,
+    /// This bridge has no link to any network.
+    #[error("that needs an MQTT broker or a hub, and this bridge has no link to one")]
+    NoLink,
     /// The connection for it does not come about.
     #[error("{}", .0.detail)]
     Down(DownReason),

@@ -1,11 +1,11 @@
 //! Fakes: standing a peer up from a contract, taking it down, and which there are.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ContractSource, Plant, PlantError, Principal, Purpose, Target,
+    ContractSource, Plant, PlantError, Principal, Purpose, Sourced, Target,
     fake_limits::{command, warning},
     gate::Action,
     nearest, while_wanted,
@@ -102,6 +102,16 @@ impl Plant {
         let stopped = self.fakes().stop(name).await.map_err(unknown)?;
         tracing::info!(client = principal.client, fake = %name, "the fake was stopped");
         Ok(stopped)
+    }
+
+    /// The contract a fake of this bridge serves, rebuilt from what it says of itself; nobody else is asked.
+    pub async fn fake_contract(&self, name: &str) -> Result<Sourced, PlantError> {
+        if self.fake(name).is_none() {
+            let lines = self.list_fakes().fakes;
+            let alternatives = nearest(name, lines.iter().map(|line| line.name.as_str()));
+            return Err(PlantError::UnknownFake { fake: name.to_owned(), alternatives });
+        }
+        self.contract(ContractSource::Peer { peer: name.to_owned(), wait: Duration::ZERO }, Purpose::Compare).await
     }
 
     /// What comes when a fake that stands now is off the network, however that comes about.

@@ -313,7 +313,9 @@ async fn what_a_head_says_is_checked_before_the_body() {
         (400, with(&[HOST, "Host: evil.example", TYPE])),
         (403, with(&[HOST, TYPE, "Origin: https://evil.example"])),
         (403, with(&[HOST, TYPE, "Origin: null"])),
-        (403, with(&[HOST, TYPE, "Origin: http://localhost"])),
+        (200, with(&["Host: localhost:9", TYPE, "Origin: http://localhost:9"])),
+        (403, with(&[HOST, TYPE, "Origin: http://localhost:9"])),
+        (403, with(&[HOST, TYPE, "Origin: https://localhost"])),
         (403, with(&[HOST, TYPE, "Origin: https://console.example", "Origin: https://evil.example"])),
         (415, with(&[HOST])),
         (415, with(&[HOST, "Content-Type: text/plain"])),
@@ -336,7 +338,7 @@ async fn what_a_head_says_is_checked_before_the_body() {
             assert!(told.json()["error"]["message"].is_string(), "no pages: {told:?}");
         }
     }
-    assert_eq!(door.switches().echoed.load(Ordering::SeqCst), 4, "only what was answered ran");
+    assert_eq!(door.switches().echoed.load(Ordering::SeqCst), 5, "only what was answered ran");
     let told = ask(&door, b"OPTIONS /mcp HTTP/1.1\r\nHost: localhost\r\nOrigin: https://console.example\r\n\r\n").await;
     assert_eq!(told.status, 204);
     assert!(told.head.contains("access-control-allow-origin: https://console.example"), "{told:?}");

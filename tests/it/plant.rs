@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -53,6 +56,8 @@ pub(crate) fn contract() -> Json {
 #[derive(Debug, Default)]
 pub(crate) struct Works {
     pub(crate) ran: Mutex<Vec<(String, Vec<Value>)>>,
+    /// Whether `tare` runs and never ends.
+    pub(crate) holds: AtomicBool,
     state: Mutex<HashMap<String, Value>>,
 }
 
@@ -61,6 +66,7 @@ impl Service for Works {
         self.ran.lock().unwrap().push((call.method.clone(), call.args.clone()));
         let first = call.args.first().cloned().unwrap_or(Value::Null);
         let done = match call.method.as_str() {
+            "tare" if self.holds.load(Ordering::Relaxed) => return Box::pin(std::future::pending()),
             "read" => Ok(Some(Value::Int(42))),
             "add" => {
                 let sum: f64 = call.args.iter().filter_map(Value::as_f64).sum();

@@ -10,11 +10,17 @@
 //!
 //! **What we present** ([`Passport`]) is one token for all connections, or one minted for each.
 //!
+//! **Looking first** ([`Config::looks`]). A hub gives a name to whoever announced it last. So before we announce ourselves
+//! another connection, of no name, sees whether somebody goes by ours; while somebody does, we stay away. A hub that says
+//! that we came, when we did not, tells that somebody else did: what is for us goes there, so the connection is ended, and
+//! the next one begins with a look.
+//!
 //! **Who waits for whom** is as in [`mqtt`](super::mqtt): a receiver of [`LinkEvent`] that is behind stops the reading.
 
 mod connection;
 mod credential;
 mod joining;
+mod look;
 mod run;
 mod sending;
 mod socket;
@@ -29,6 +35,7 @@ use credential::Credential;
 pub use credential::Passport;
 pub use url::{HubUrl, HubUrlError};
 
+pub use super::holder::LEFTOVER;
 use super::tls::Tls;
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::PeerName;
@@ -75,6 +82,11 @@ pub struct Config {
     pub gate: Option<watch::Receiver<bool>>,
     /// Whether the name is left to whoever else announces itself under it: the link then ends instead of taking it back.
     pub yields: bool,
+    /// Whether to look, before each connection, if somebody goes by our name already, and not to take it. For a name that
+    /// somebody chose; one that was made up is nobody else's.
+    pub looks: bool,
+    /// Whether we are on a broker too, so that a peer on both may carry our name to the hub: there it has no shape then.
+    pub carried: bool,
 }
 
 impl Config {
@@ -95,6 +107,8 @@ impl Config {
             hears: true,
             gate: None,
             yields: false,
+            looks: false,
+            carried: false,
         }
     }
 }

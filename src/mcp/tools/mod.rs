@@ -29,6 +29,7 @@ mod start_watch;
 mod stop_fake;
 mod stop_watch;
 mod take_control;
+mod traffic_views;
 mod watch_events;
 mod watch_traffic;
 mod write_row;
@@ -184,7 +185,8 @@ fn shown_within(value: Value, most: usize, head: usize) -> Json {
     cut(tagged::to_json(value), most, head)
 }
 
-fn whole_or_head(json: Json) -> Json {
+/// The same of what is JSON already.
+pub(in crate::mcp) fn whole_or_head(json: Json) -> Json {
     cut(json, LARGEST_VALUE, SHOWN_HEAD)
 }
 

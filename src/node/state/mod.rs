@@ -264,6 +264,8 @@ impl NodeState {
             LinkEvent::Verified(frame) => self.frame(link, *frame, Origin::Verified, now),
             LinkEvent::Online { peer, shape } => self.peer_online(link, &peer, shape, now),
             LinkEvent::Offline(peer) => self.peer_offline(link, &peer, now),
+            // It is told with the sweep that it begins.
+            LinkEvent::Hub(name) => self.links.hub(link, name),
             LinkEvent::Settled => self.settled(link, now),
             LinkEvent::Rejected { id, why } => self.rejected(id, why, now),
             LinkEvent::Refused(text) => self.out.note(Note::Refused(text)),

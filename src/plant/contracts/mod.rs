@@ -69,6 +69,12 @@ impl Plant {
         beside(move || store.list()).await.map_err(|fault| reading(&directory, fault))
     }
 
+    /// The names of the contracts on disk; none if there is no directory for them, or it cannot be read.
+    pub async fn contract_names(&self) -> Vec<String> {
+        let Some(store) = self.shared.contracts.store.clone() else { return Vec::new() };
+        beside(move || store.names()).await.unwrap_or_default()
+    }
+
     /// One contract as it stands in its file, whatever it holds.
     ///
     /// # Errors

@@ -155,6 +155,11 @@ impl Store {
         Ok(listing)
     }
 
+    /// The names of those that are there; nothing is read.
+    pub(super) fn names(&self) -> Result<Vec<String>, StoreFault> {
+        Folder::open(&self.path)?.map_or(Ok(Vec::new()), |folder| names(&folder))
+    }
+
     /// Reads one.
     pub(super) fn read(&self, name: &ContractName) -> Result<StoredFile, StoreFault> {
         let Some(folder) = Folder::open(&self.path)? else { return Err(StoreFault::Unknown(Vec::new())) };
