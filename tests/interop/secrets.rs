@@ -147,7 +147,9 @@ fn a_bridge_on_a_hub_writes_no_secret() {
         results.push(bridge.call_method(["double", "boiler", "read"], &json!([]), 2000));
         results.push(bridge.call("list_fakes", &json!({})));
         let presented = hub.child.heard(|line| line["presented"].as_str().map(str::to_owned));
-        assert_eq!(presented.len(), if known == derive { 2 } else { 1 }, "the bridge, and the fake if it is let in");
+        let minted = presented.iter().filter(|token| token.starts_with("srpc-d1.")).count();
+        assert!(presented.len() > minted, "the bridge was let in");
+        assert_eq!(minted, usize::from(known == derive), "the fake is let in if the hub takes our word");
         let signature = |token: &String| token.rsplit('.').next().map(str::to_owned);
         let signatures: Vec<String> = presented.iter().filter_map(signature).collect();
         let fixed = [token.to_owned(), derive.to_owned()];
