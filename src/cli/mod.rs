@@ -82,7 +82,7 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
             log::init(log::SERVING);
             return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
-        Command::Keygen(args) => keys::make(&args).map_err(Failure::from).map(|said| say(&said)),
+        Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Supervise => return served(supervise()),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

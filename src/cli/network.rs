@@ -1,6 +1,10 @@
 //! Our peer on its network, put together from what was typed.
 
-use std::{net::IpAddr, path::PathBuf, time::Duration};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use uuid::Uuid;
@@ -13,7 +17,7 @@ use super::{
     token,
 };
 use crate::{
-    fake::{Exec, Stage, names},
+    fake::{Exec, Stage, Way, names},
     link::{
         LinkId,
         hub::{self, HubUrl},
@@ -24,7 +28,12 @@ use crate::{
     },
     node::{Identity, Node, Running, Serving},
     plant::{Plant, Settings},
-    wire::{PeerName, name::Prefix, topic::Topics},
+    wire::{
+        PeerName,
+        name::Prefix,
+        signing::{Kin, Minter, Secret},
+        topic::Topics,
+    },
 };
 
 /// The flags of every subcommand that joins a network.
@@ -39,7 +48,8 @@ pub(super) struct NetworkArgs {
     /// PLANTBRIDGE_HUB. What we present to it comes from --auth or PLANTBRIDGE_TOKEN, never from here.
     #[arg(long, value_name = "URL")]
     pub(super) hub: Option<String>,
-    /// A file with what we present to the hub: {"token": "…"}. Others must not be able to read it.
+    /// A file with what we present to the hub, {"token": "…"}, and where the hub lists us as an issuer the secret that makes the
+    /// credentials of our fakes, "derive": "…". Others must not be able to read it.
     #[arg(long, value_name = "FILE")]
     auth: Option<PathBuf>,
     /// Our name on the network; made up if not given. A name belongs to one process: never give that of a device. One that is
@@ -133,6 +143,10 @@ pub(super) struct Network {
     name: PeerName,
     broker: Option<mqtt::Config>,
     hub: Option<hub::Config>,
+    /// What keys of fakes are made of, where frames are signed by a key of ours.
+    kin: Option<Kin>,
+    /// What vouches for fakes at a hub.
+    minter: Option<Minter>,
     settings: Settings,
     places: String,
     prefix: Prefix,
@@ -174,25 +188,24 @@ impl Network {
         let mut hub = args.hub.map(|url| hub_at(named[1], &url, &name)).transpose()?;
         let files = TlsFiles { ca: args.ca, identity: args.client_cert.zip(args.client_key) };
         let insecure = args.security.is_insecure();
+        if keys.is_some() && broker.is_none() {
+            return Err(StartError("--sign signs frames on a broker, and there is none".into()));
+        }
+        args.security.allows_hub(keys.is_some(), hub.is_some())?;
+        // A key file that names a fake is that fake's own.
+        let kin = keys.as_ref().filter(|_| !args.is_fakes).map(|file| file.kin.clone());
         args.security.secure(&files, broker.as_mut(), hub.as_mut())?;
         if let Some(link) = &mut broker {
             link.credentials = behaviour.secrets.mqtt;
             link.looks = chosen;
+            link.signing = keys.map(Signing::from);
         }
-        match (&mut broker, keys) {
-            (Some(link), keys) => link.signing = keys.map(Signing::from),
-            (None, Some(_)) => return Err(StartError("--sign signs frames on a broker, and there is none".into())),
-            (None, None) => {}
-        }
-        match (&mut hub, args.auth) {
-            (Some(link), file) => {
-                link.token = file.as_deref().map(token::of_file).transpose()?.or(behaviour.secrets.token);
-            }
-            (None, Some(_)) => {
-                return Err(StartError("--auth is what is presented to a hub, and there is none".into()));
-            }
-            (None, None) => {}
-        }
+        let derive = authorized(hub.as_mut(), args.auth.as_deref(), behaviour.secrets.token)?;
+        let minter = match derive {
+            Some(_) if args.is_fakes => return Err(StartError(NO_ISSUER.into())),
+            Some(_) if !chosen => return Err(StartError(NAMELESS_ISSUER.into())),
+            derive => derive.map(|secret| Minter::new(secret, name.clone())),
+        };
         if let Some(link) = &mut hub {
             link.looks = chosen;
             link.carried = broker.is_some();
@@ -209,6 +222,8 @@ impl Network {
             name,
             broker,
             hub,
+            kin,
+            minter,
             settings,
             places,
             prefix,
@@ -272,30 +287,35 @@ impl Network {
     /// Joins in the background: the links keep trying for as long as the process runs.
     pub(super) fn join(self) -> (Plant, Node, Running) {
         let signing = self.broker.as_ref().and_then(|link| link.signing.as_ref());
-        security::tell(signing, self.insecure);
+        security::tell(signing, self.hub.is_some(), self.insecure);
+        if self.minter.is_some() && self.hub.as_ref().is_some_and(|hub| hub.token.is_none()) {
+            tracing::warn!("--auth: there is a `derive` for our fakes and no token of our own to present");
+        }
         if self.exec {
             tell_exec();
         }
-        if signing.is_some() && self.hub.is_some() {
-            tracing::warn!(
-                "frames over the hub are not signed, and are taken as they come: --sign holds on the broker only"
-            );
-        }
+        let exec = self.exec.then(|| Exec::new(own_program(), environment::inherited().everybody().to_vec()));
         let serving = Serving { introspection: true, ..Serving::default() };
         let (inside, board) = loopback::board(self.name.clone());
-        // Fakes join the broker, each by itself; on a hub alone there are none.
-        let prefix = self.prefix;
-        let exec = self.exec.then(|| Exec::new(own_program(), environment::inherited().everybody().to_vec()));
-        let stage = self.broker.clone().map(|link| Stage { board, link, prefix, exec: exec.clone() });
-        let identity = Identity { name: self.name, serving, exposed: Vec::new() };
-        let tap = self.broker.clone().map(mqtt::Tap::new);
         // Their numbers are their places in the list of names.
+        let broker = self.broker.map(|link| Way::Broker(Box::new(link)));
+        let hub = self.hub.map(|link| Way::Hub(Box::new(link)));
+        let ways: Vec<_> = (0..).map(LinkId).zip(broker.into_iter().chain(hub)).collect();
+        let identity = Identity { name: self.name, serving, exposed: Vec::new() };
+        let mut tap = None;
         let mut links = Vec::new();
-        links.extend(self.broker.map(|link| mqtt::start(link, LinkId(0))));
-        if let Some(link) = self.hub {
-            links.push(hub::start(link, LinkId(u8::from(!links.is_empty()))));
+        for (id, way) in &ways {
+            links.push(match way {
+                Way::Broker(link) => {
+                    tap = Some(mqtt::Tap::new((**link).clone()));
+                    mqtt::start((**link).clone(), *id)
+                }
+                Way::Hub(link) => hub::start((**link).clone(), *id),
+            });
         }
-        links.extend(stage.is_some().then_some(inside));
+        links.push(inside);
+        // Fakes join the same networks, each by itself.
+        let stage = Some(Stage { board, ways, prefix: self.prefix, kin: self.kin, minter: self.minter, exec });
         let (node, running) = Node::start(identity, links);
         let node = match tap {
             Some(tap) => node.with_tap(LinkId(0), tap),
@@ -332,12 +352,35 @@ fn hub_at(named: &str, url: &str, name: &PeerName) -> Result<hub::Config, StartE
     Ok(hub::Config::new(url, name.clone()))
 }
 
+/// Gives the hub what we present to it, from the file or else the environment. Gives the secret that vouches for our fakes, if
+/// the file has one.
+fn authorized(
+    hub: Option<&mut hub::Config>,
+    file: Option<&Path>,
+    environment: Option<Secret>,
+) -> Result<Option<Secret>, StartError> {
+    let Some(hub) = hub else {
+        return match file {
+            Some(_) => Err(StartError("--auth is what is presented to a hub, and there is none".into())),
+            None => Ok(None),
+        };
+    };
+    let auth = file.map(token::of_file).transpose()?;
+    let (token, derive) = auth.map_or((None, None), |auth| (auth.token, auth.derive));
+    hub.token = token.or(environment);
+    Ok(derive)
+}
+
+const NO_ISSUER: &str = "--auth: `derive` makes credentials of fakes in the name of a bridge that the hub lists, and `serve` goes \
+                         by no such name; have `plantbridge mcp` start the fake";
+const NAMELESS_ISSUER: &str =
+    "--auth: with `derive` we vouch for our fakes under the name by which the hub lists us, so give that as --name";
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::wire::signing::Secret;
 
     #[derive(Parser)]
     struct Typed {
@@ -406,6 +449,38 @@ mod tests {
         };
         assert!(network(file).unwrap_err().0.starts_with("--contracts: "));
         assert!(network(folder.path().join("later")).is_ok());
+    }
+
+    /// Nothing is signed on a hub: beside frames that are, it takes a word of the operator's own.
+    #[test]
+    fn a_hub_beside_signed_frames_is_asked_for_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys.json");
+        std::fs::write(&file, r#"{"name": "bridge", "secret": "a secret of some length"}"#).unwrap();
+        let file = file.display().to_string();
+        let (signed, both) = (["--sign", file.as_str()], ["--broker", "mqtt://plant", "--hub", "http://plant"]);
+        let tried = |more: &[&str], places: &[&str]| network(&[&signed[..], more, places].concat()).map(drop);
+        let refused = tried(&[], &both).unwrap_err();
+        assert!(refused.contains("--hub-unsigned") && refused.contains("speak as anybody"), "{refused}");
+        assert_eq!(tried(&["--hub-unsigned"], &both), Ok(()));
+        assert_eq!(tried(&[], &both[..2]), Ok(()));
+        assert!(tried(&["--hub-unsigned"], &both[..2]).unwrap_err().contains("there is no hub"));
+        assert!(tried(&["--hub-unsigned"], &both[2..]).unwrap_err().contains("on a broker, and there is none"));
+    }
+
+    /// Who vouches does so under a name that the hub knows.
+    #[test]
+    fn vouching_for_fakes_takes_a_name() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), r#"{"token": "t", "derive": "d"}"#).unwrap();
+        let auth = file.path().display().to_string();
+        let arguments = ["--hub", "http://plant", "--auth", &auth];
+        assert!(network(&arguments).unwrap_err().contains("--name"));
+        assert!(network(&[&arguments[..], &["--name", "bridge"]].concat()).unwrap().minter.is_some());
+        let mut args = typed(&arguments);
+        args.fake_name(|| "boiler".into()).unwrap();
+        let refused = Network::new(args, Behaviour { role: "cli", ..Behaviour::default() }).unwrap_err().0;
+        assert!(refused.contains("plantbridge mcp"), "{refused}");
     }
 
     /// A token in the clear is worth a word, unless it stays on this machine.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use plantbridge::{
     demo::{Demo, broker::Broker},
-    fake::{Exec, Stage},
+    fake::{Exec, Stage, Way},
     link::{LinkId, loopback, mqtt},
     mcp::{Offer, tools},
     node::{Call, Heard, Identity, Network, Node, Running, Serving, Stream},
@@ -63,7 +63,8 @@ impl Bridge {
 
     async fn join_with(me: &str, url: &str, read_only: bool, exec: Option<Exec>) -> Self {
         let (inside, board) = loopback::board(name(me));
-        let stage = Stage { board, link: link(url, me), prefix: Prefix::default(), exec };
+        let ways = vec![(LinkId(0), Way::Broker(Box::new(link(url, me))))];
+        let stage = Stage { board, ways, prefix: Prefix::default(), kin: None, minter: None, exec };
         let (node, running) = Node::start(identity(me, None), vec![mqtt::start(link(url, me), LinkId(0)), inside]);
         let settings = Settings { read_only, call_timeout: Duration::from_secs(10), link_names: vec!["mqtt".into()] };
         let plant = Plant::with_fakes(node.clone(), settings, None, Some(stage));

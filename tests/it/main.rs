@@ -24,6 +24,8 @@ mod demo;
 mod demo_broker;
 #[cfg(feature = "demo")]
 mod fakes;
+#[cfg(feature = "demo")]
+mod fakes_on_hubs;
 #[cfg(all(feature = "demo", target_os = "linux"))]
 mod handlers;
 mod harness;
