@@ -24,6 +24,7 @@ mod demo_broker;
 #[cfg(feature = "demo")]
 mod fakes;
 mod harness;
+mod hostile;
 mod http;
 mod hub;
 mod later;
@@ -46,6 +47,7 @@ mod scripted;
 mod serve;
 mod silence;
 mod stdin;
+mod subscriptions;
 mod tap;
 mod tidy;
 mod tools;

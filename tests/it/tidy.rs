@@ -134,6 +134,8 @@ fn tasks_begin_in_few_places() {
         "src/fake/host.rs",
         "src/fake/standing.rs",
         "src/mcp/load.rs",
+        // One a resource that is listened to, owned by the session or the request that listens, which ends it.
+        "src/mcp/subscriptions.rs",
         "src/plant/capability.rs",
         // The registry of standing watches owns their tasks: they outlive the call that starts them.
         "src/plant/watches.rs",

@@ -46,6 +46,8 @@ pub struct HttpConfig {
     pub longest_body: usize,
     /// How long a client may leave what we write unread.
     pub unread: Duration,
+    /// How long a stream of events may be silent before a comment is written into it.
+    pub quiet: Duration,
     /// How long the calls that run when the door closes may take to end.
     pub drain: Duration,
     /// How long a client with a name is remembered after its last request: what it controls is given back then.
@@ -60,6 +62,7 @@ impl Default for HttpConfig {
             body: Duration::from_secs(30),
             longest_body: 32 * 1024 * 1024,
             unread: Duration::from_secs(30),
+            quiet: Duration::from_secs(15),
             drain: Duration::from_secs(10),
             linger: Duration::from_mins(5),
         }
@@ -125,14 +128,15 @@ impl HttpDoor {
     /// for the clients is given back.
     pub async fn serve(self, server: Server, stop: CancellationToken) {
         let Self { listener, rules, config } = self;
+        let closing = CancellationToken::new();
         let hall = Arc::new(Hall {
-            clients: Clients::new(server.clone(), config.linger),
+            clients: Clients::new(server.clone(), config.linger, closing.clone()),
             server,
             rules,
             config,
             tasks: TaskTracker::new(),
             large: Semaphore::new(LARGE_AT_ONCE),
-            closing: CancellationToken::new(),
+            closing,
             over: CancellationToken::new(),
         });
         hall.accept(listener, &stop).await;

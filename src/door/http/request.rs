@@ -9,7 +9,7 @@ use hyper::{
     body::{Body, Incoming},
     header::{AUTHORIZATION, CONNECTION, HOST, HeaderValue, ORIGIN},
 };
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, GetMeta, JsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta, JsonRpcMessage};
 use tokio::{
     sync::SemaphorePermit,
     time::{Instant, timeout_at},
@@ -22,7 +22,7 @@ use super::{
         guard::{Refusal, Verdict, judge},
     },
     Hall,
-    answer::{self, Answer},
+    answer::{self, Answer, Quiet},
     clients::{Caller, Connection},
     exchange::{Exchange, Spoken, is_answer},
     headers::{Accepts, accepts, says_json, spoken},
@@ -99,7 +99,7 @@ impl Hall {
             // Before the token, so that whoever looks at the door with a browser learns how it is used.
             _ if *method != Method::POST => Err(Box::new(answer::not_a_post())),
             Shown::Named(named) => Ok(self.clients.named(&named)),
-            Shown::Anonymous => Ok(connection.anonymous(&self.server)),
+            Shown::Anonymous => Ok(connection.anonymous(&self.server, &self.closing)),
             Shown::Nothing => Err(Box::new(answer::unauthorized(false))),
             Shown::Wrong => {
                 tracing::warn!("refused: a token that is nobody's");
@@ -192,6 +192,9 @@ impl Hall {
                 return answer::refused(StatusCode::BAD_REQUEST, &refusal);
             }
         };
+        if matches!(request.request, ClientRequest::SubscriptionsListenRequest(_)) && !accepts.events {
+            return answer::turned_away(StatusCode::NOT_ACCEPTABLE, "this is answered with Accept: text/event-stream");
+        }
         let (id, method) = (request.id.clone(), request.request.method().to_owned());
         let modern = request.request.get_meta().protocol_version().is_some();
         tracing::debug!(client = %caller.name, method = text::printable(&method, 80), "a request");
@@ -209,10 +212,12 @@ impl Hall {
                     return if accepts.json {
                         answer::piece(answer::status_of(&answer, modern), &answer)
                     } else {
-                        answer::events(&answer, exchange)
+                        answer::events(&answer, exchange, Quiet::at_most(self.config.quiet))
                     };
                 }
-                Some(first) if accepts.events => return answer::events(&first, exchange),
+                Some(first) if accepts.events => {
+                    return answer::events(&first, exchange, Quiet::at_most(self.config.quiet));
+                }
                 Some(_) => {}
                 None if nobody_waits.is_cancelled() => {
                     let why = "nobody waits for this call any more";
