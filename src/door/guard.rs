@@ -263,6 +263,16 @@ fn tool_call(mut params: Map<String, Json>) -> Result<ClientRequest, String> {
             extensions.insert(BadArguments(other));
         }
     }
+    match params.remove("inputResponses") {
+        None | Some(Json::Null) => {}
+        Some(Json::Object(responses)) => call = call.with_input_responses(responses.into_iter().collect()),
+        Some(_) => return Err("params.inputResponses must be an object".to_owned()),
+    }
+    match params.remove("requestState") {
+        None | Some(Json::Null) => {}
+        Some(Json::String(state)) => call = call.with_request_state(state),
+        Some(_) => return Err("params.requestState must be a string".to_owned()),
+    }
     let mut request = CallToolRequest::new(call);
     *request.extensions_mut() = extensions;
     Ok(ClientRequest::CallToolRequest(request))
@@ -332,6 +342,11 @@ mod tests {
             (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"resources/subscribe\"}", json!(3), -32602),
             (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"subscriptions/listen\"}", json!(3), -32602),
             (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"completion/complete\",\"params\":{}}", json!(3), -32602),
+            (
+                b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\"name\":\"x\",\"requestState\":5}}",
+                json!(3),
+                -32602,
+            ),
         ];
         for (line, id, code) in cases {
             assert_eq!(refusals(line), [(id.clone(), *code)], "{}", String::from_utf8_lossy(line));
@@ -394,6 +409,7 @@ mod tests {
     fn the_sdk_would_read_the_same() {
         for line in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1},"_meta":{"progressToken":1}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","inputResponses":{"a":{"b":1}},"requestState":"s"}}"#,
             r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#,
             r#"{"jsonrpc":"2.0","id":2,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,

@@ -19,6 +19,7 @@ mod progress;
 mod prompts;
 mod refusal;
 mod refusal_documents;
+mod refusal_scripts;
 mod refusal_tickets;
 pub mod registry;
 mod resources;
@@ -37,6 +38,7 @@ pub(crate) use refusal::ticket_state;
 pub use registry::{Hints, Need, Offer, Registry, Spec, Tool};
 pub use result::Source;
 pub use server::Server;
+pub(crate) use settling::read_state;
 
 /// Values of the plant as every result writes them.
 pub use crate::wire::tagged;

@@ -54,8 +54,10 @@ pub enum Need {
     Changing,
     /// A directory of contracts.
     Contracts,
-    /// A directory of scripts.
+    /// A directory of scripts, or leave to script other nodes.
     Scripts,
+    /// The leave to run code that scripts of fakes bring along.
+    Exec,
 }
 
 /// What this process offers.
@@ -65,8 +67,10 @@ pub struct Offer {
     pub read_only: bool,
     /// It has a directory of contracts.
     pub contracts: bool,
-    /// It has a directory of scripts.
+    /// It has a directory of scripts, or may script other nodes.
     pub scripts: bool,
+    /// It runs code that scripts of fakes bring along.
+    pub exec: bool,
 }
 
 impl Offer {
@@ -85,6 +89,7 @@ impl Offer {
         match need {
             Need::Contracts => (!self.contracts).then_some("--contracts"),
             Need::Scripts => (!self.scripts).then_some("--scripts"),
+            Need::Exec => (!self.exec).then_some("--allow-exec"),
             Need::Changing => None,
         }
     }
@@ -98,7 +103,7 @@ impl Offer {
             })
         };
         match need {
-            Need::Contracts | Need::Scripts => missing_flag(),
+            Need::Contracts | Need::Scripts | Need::Exec => missing_flag(),
             Need::Changing => self.read_only.then(|| {
                 ToolError::new(ErrorCode::ReadOnly, format!("{name} changes something, and this bridge may only look"))
                     .cause("the bridge was started with --read-only")
@@ -142,6 +147,8 @@ pub struct Tool {
     needing: Vec<(&'static str, Need)>,
     /// Those that are not, with why.
     withheld: Vec<(&'static str, &'static str)>,
+    /// What is said of it only where the process offers what that needs.
+    further: Vec<(Need, &'static str)>,
 }
 
 impl std::fmt::Debug for Tool {
@@ -178,6 +185,7 @@ impl Tool {
             start: Box::new(start),
             needing: Vec::new(),
             withheld: Vec::new(),
+            further: Vec::new(),
         }
     }
 
@@ -189,10 +197,20 @@ impl Tool {
         self
     }
 
+    /// The same with a further word in its description, where the process offers what that is about.
+    #[must_use]
+    pub fn says_where(mut self, need: Need, words: &'static str) -> Self {
+        self.further.push((need, words));
+        self
+    }
+
     /// The tool as a process that offers `offer` shows it.
     fn within(mut self, offer: Offer) -> Self {
         let missing = |(argument, need): &(&'static str, Need)| Some((*argument, offer.missing_flag(*need)?));
         self.withheld = self.needing.iter().filter_map(missing).collect();
+        for (_, words) in self.further.iter().filter(|(need, _)| offer.missing_flag(*need).is_none()) {
+            self.spec.description.to_mut().push_str(words);
+        }
         self
     }
 

@@ -39,6 +39,8 @@ pub struct FakeStarted {
     pub emits: usize,
     /// How many collections of rows it holds.
     pub collections: usize,
+    /// How many methods code of its script answers.
+    pub handlers: usize,
     /// What of it may surprise.
     pub warnings: Vec<String>,
 }
@@ -53,6 +55,11 @@ pub struct FakeList {
 }
 
 impl Plant {
+    /// Whether code that the scripts of fakes bring along is run here.
+    pub fn runs_code(&self) -> bool {
+        self.fakes().run_code()
+    }
+
     /// Stands a fake up. Everything about it is checked before it joins; once `stop` is cancelled it is not there.
     pub async fn start_fake(
         &self,
@@ -75,14 +82,16 @@ impl Plant {
             warnings.extend(warning(&contract, described.is_some()));
             // The document does not say what requires authority: one that says more is not shared by what is written.
             let contract = if commanded { Arc::new(contract) } else { self.fakes().share(&sourced.document, contract) };
-            let plan = Plan::new(contract, script.as_ref(), now_ms()).map_err(|fault| unplayable(label, fault))?;
+            let may_run = self.runs_code();
+            let plan = Plan::new(contract, script.as_ref(), now_ms(), may_run);
+            let plan = plan.map_err(|fault| unplayable(label, fault))?;
             warnings.extend(plan.warnings().iter().cloned());
             let is_component = |namespace: &&crate::contract::Namespace| namespace.component.is_some();
             let components = plan.namespaces().filter(is_component).map(|namespace| namespace.name.clone()).collect();
-            let (emits, collections) = (plan.emits(), plan.collections());
+            let (emits, collections, handlers) = (plan.emits(), plan.collections(), plan.handlers());
             let fake = self.fakes().start(name.clone(), plan).await.map_err(|fault| not_started(self, &name, fault))?;
             tracing::info!(client = principal.client, fake = %name, "a fake stands");
-            Ok(FakeStarted { fake, components, emits, collections, warnings })
+            Ok(FakeStarted { fake, components, emits, collections, handlers, warnings })
         })
         .await
     }
@@ -159,6 +168,10 @@ fn not_started(plant: &Plant, name: &PeerName, fault: StartFault) -> PlantError 
         StartFault::NameTaken(who) => PlantError::NameInUse { name: name.clone(), who },
         StartFault::Name(why) => unusable_name(why),
         StartFault::TooMany => PlantError::LimitReached { what: "fakes", limit: crate::fake::MOST },
+        StartFault::Code(problems) => PlantError::InvalidScript { problems },
+        StartFault::TooManyRunCode => {
+            PlantError::LimitReached { what: "fakes that run code", limit: crate::fake::code::MOST_WITH_CODE }
+        }
         StartFault::Offline(_) => plant.unavailable(&plant.node().network()),
         StartFault::Failed(why) => PlantError::FakeFailed { name: name.clone(), why },
         StartFault::Closing => PlantError::Unwanted,

@@ -14,6 +14,7 @@
 mod authority;
 #[cfg(feature = "demo")]
 mod bakery;
+mod by_hand;
 mod context;
 mod contracts;
 mod control;
@@ -23,16 +24,21 @@ mod demo;
 mod demo_broker;
 #[cfg(feature = "demo")]
 mod fakes;
+#[cfg(all(feature = "demo", target_os = "linux"))]
+mod handlers;
 mod harness;
 mod hostile;
 mod http;
 mod hub;
+mod hub_traffic;
 mod later;
 mod link_hub;
 mod link_mqtt;
 mod link_signing;
+mod link_websocket;
 mod links;
 mod mcp;
+mod names;
 mod node;
 mod over;
 #[cfg(all(feature = "demo", unix))]
@@ -48,6 +54,8 @@ mod serve;
 mod silence;
 mod stdin;
 mod subscriptions;
+#[cfg(target_os = "linux")]
+mod supervise;
 mod tap;
 mod tidy;
 mod tools;

@@ -340,7 +340,7 @@ async fn cancelling_works_without_a_handshake() {
 #[tokio::test]
 async fn instructions_say_what_is_offered() {
     for (read_only, scripts) in [(false, false), (true, true)] {
-        let offer = Offer { read_only, scripts, contracts: false };
+        let offer = Offer { read_only, scripts, ..Offer::default() };
         let mut client = Client::new(&Setup { offer, ..Setup::default() });
         let said = client.initialize("2025-06-18").await["result"]["instructions"].as_str().unwrap().to_owned();
         assert!(said.starts_with("This is a live plant network."));

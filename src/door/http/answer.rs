@@ -29,7 +29,7 @@ pub(super) enum Answer {
     /// Nothing, or what is left of one piece.
     Piece(Option<Bytes>),
     /// Messages as they come; the last one is the answer. Where none comes for a while, a comment does.
-    Events { first: Option<Bytes>, rest: Exchange, quiet: Quiet },
+    Events { first: Option<Bytes>, rest: Exchange, quiet: Silence },
 }
 
 impl Body for Answer {
@@ -71,12 +71,12 @@ impl Body for Answer {
 
 /// A time in which nothing was written. What stands between us and a client would take a connection that is silent for long
 /// for a dead one, and we a client that is gone for a patient one.
-pub(super) struct Quiet {
+pub(super) struct Silence {
     most: Duration,
     since: Pin<Box<Sleep>>,
 }
 
-impl Quiet {
+impl Silence {
     pub(super) fn at_most(most: Duration) -> Self {
         Self { most, since: Box::pin(sleep(most)) }
     }
@@ -113,7 +113,7 @@ pub(super) fn piece(status: StatusCode, message: &impl Serialize) -> Response<An
 }
 
 /// A stream of events that begins with `first`.
-pub(super) fn events(first: &ServerJsonRpcMessage, rest: Exchange, quiet: Quiet) -> Response<Answer> {
+pub(super) fn events(first: &ServerJsonRpcMessage, rest: Exchange, quiet: Silence) -> Response<Answer> {
     let mut response = Response::new(Answer::Events { first: Some(event(first)), rest, quiet });
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
