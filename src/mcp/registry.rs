@@ -95,22 +95,19 @@ impl Offer {
     }
 
     fn refusal(self, name: &str, need: Need) -> Option<ToolError> {
-        let missing_flag = || {
-            self.missing_flag(need).map(|flag| {
+        if need != Need::Changing {
+            return self.missing_flag(need).map(|flag| {
                 ToolError::new(ErrorCode::UnknownTool, format!("{name} needs {flag}, and this bridge runs without it"))
                     .cause(format!("the bridge was started without {flag}"))
                     .fix(format!("ask a person to start the bridge with {flag}"))
-            })
-        };
-        match need {
-            Need::Contracts | Need::Scripts | Need::Exec => missing_flag(),
-            Need::Changing => self.read_only.then(|| {
-                ToolError::new(ErrorCode::ReadOnly, format!("{name} changes something, and this bridge may only look"))
-                    .cause("the bridge was started with --read-only")
-                    .detail("tool", name)
-                    .outcome(Outcome::NotRun)
-            }),
+            });
         }
+        self.read_only.then(|| {
+            ToolError::new(ErrorCode::ReadOnly, format!("{name} changes something, and this bridge may only look"))
+                .cause("the bridge was started with --read-only")
+                .detail("tool", name)
+                .outcome(Outcome::NotRun)
+        })
     }
 }
 

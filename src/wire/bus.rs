@@ -122,6 +122,8 @@ mod tests {
     use crate::wire::json::from_json;
     use crate::wire::vectors;
 
+    use MirroredKind::{Batch, Error, Post, Success};
+
     /// Every frame that a hub mirrored on the record is read, and none for another token (W-121).
     #[test]
     fn w121_what_was_recorded_is_read() {
@@ -132,7 +134,6 @@ mod tests {
             bodies.filter(|flat| flat["event"] == FRAME && flat["path"] == PATH).map(|flat| &flat["body"][0]).collect();
         let read = |frame: &Json| mirrored(from_json(frame.clone()), "tap-1").unwrap().unwrap();
         let kinds: Vec<MirroredKind> = frames.iter().map(|frame| read(frame).kind).collect();
-        use MirroredKind::{Batch, Error, Post, Success};
         assert_eq!(kinds, [Post, Success, Batch, Error, Success]);
         let answer = read(frames[1]);
         assert_eq!(

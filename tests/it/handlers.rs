@@ -561,11 +561,22 @@ async fn a_killed_bridge_leaves_no_process_behind() {
     let (bad, number) = (call("bad"), call("number"));
     let plain = bridge.node.call(crate::fakes::call("double", "a", "plain", vec![])).await;
     assert_eq!(plain.unwrap().value, Some("plain".into()));
+    let directories: Vec<PathBuf> = below
+        .iter()
+        .filter_map(|pid| fs::read_link(format!("/proc/{pid}/cwd")).ok())
+        .filter(|at| is_scratch(at))
+        .collect();
+    assert_eq!(directories.len(), 1, "that of the Python");
     kill(pid);
     serve.wait().await.unwrap();
+    until(|| directories.iter().all(|directory| !directory.exists())).await;
     until(|| below.iter().all(|pid| !is_running(*pid))).await;
     bad.abort();
     number.abort();
+}
+
+fn is_scratch(directory: &Path) -> bool {
+    directory.file_name().is_some_and(|name| name.to_str().is_some_and(|name| name.starts_with("plantbridge-")))
 }
 
 /// The processes below this one.

@@ -269,6 +269,18 @@ async fn without_any_network_it_says_so() {
     assert_eq!((&error["code"], &error["links"][0]["name"]), (&json!("network_unavailable"), &json!("hub")), "{error}");
 }
 
+/// Reads a scale for ever, and lets others have their turn.
+#[cfg(feature = "demo")]
+async fn reads(peer: &str, node: &Node) {
+    loop {
+        let (namespace, method, args) = ("scale".into(), "read".into(), Vec::new());
+        let call = Call { peer: name(peer), namespace, method, args, timeout: Some(PATIENCE), idempotency_key: None };
+        // What becomes of it is what the watch shows.
+        let _ = node.call(call).await;
+        tokio::task::yield_now().await;
+    }
+}
+
 /// A broker and a hub at once: each frame says over which link it went, each link what is seen of it; a broker that is gone
 /// is said to show nothing, and the hub goes on being shown.
 #[cfg(feature = "demo")]
@@ -299,19 +311,10 @@ async fn with_both_links_frames_are_marked_with_theirs() {
     meets(&one, "works").await;
     meets(&two, "hub-works").await;
     let mut client = client_of(plant(bridge.clone(), &["mqtt", "hub"])).await;
-    let both = |peer: &'static str, node: Node| async move {
-        loop {
-            let (namespace, method, args) = ("scale".into(), "read".into(), Vec::new());
-            let call =
-                Call { peer: name(peer), namespace, method, args, timeout: Some(PATIENCE), idempotency_key: None };
-            let _ = node.call(call).await;
-            tokio::task::yield_now().await;
-        }
-    };
     client.start("w", "watch_traffic", json!({"seconds": 60, "max_frames": 60, "limit": 60})).await;
     let told = tokio::select! {
-        () = both("works", one.clone()) => unreachable!(),
-        () = both("hub-works", two.clone()) => unreachable!(),
+        () = reads("works", &one) => unreachable!(),
+        () = reads("hub-works", &two) => unreachable!(),
         answer = timeout(PATIENCE, client.read()) => content(answer.unwrap()),
     };
     assert_eq!(
@@ -332,7 +335,7 @@ async fn with_both_links_frames_are_marked_with_theirs() {
     bridge.network_when(PATIENCE, down).await;
     client.start("w", "watch_traffic", json!({"seconds": 60, "max_frames": 4})).await;
     let told = tokio::select! {
-        () = both("hub-works", two.clone()) => unreachable!(),
+        () = reads("hub-works", &two) => unreachable!(),
         answer = timeout(PATIENCE, client.read()) => content(answer.unwrap()),
     };
     assert_eq!(

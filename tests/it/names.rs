@@ -161,7 +161,7 @@ async fn after_a_loss_only_a_stranger_is_in_our_way_on_a_hub() {
         drop(wire);
         down(&mut link, DownKind::Lost).await;
         let mut look = door.joined().await;
-        let shapes = shape.map(|shape| format!(r#"{{"hmi":"{shape}"}}"#)).unwrap_or_else(|| "{}".into());
+        let shapes = shape.map_or_else(|| "{}".into(), |shape| format!(r#"{{"hmi":"{shape}"}}"#));
         look.say(&format!(r#"42["presence",{{"peers":["bus","hmi"],"shapes":{shapes}}}]"#)).await;
         if joins {
             assert_eq!(look.text().await, "41");
@@ -255,7 +255,7 @@ async fn with_both_links_each_is_looked_at() {
     let (broker, hub) = (broker::Broker::start().await.unwrap(), Hub::start().await);
     let mut device = linked(&hub.url, "press");
     joined(&mut device).await;
-    let topics = plantbridge::wire::Topics::new(&Default::default(), name("press")).unwrap();
+    let topics = plantbridge::wire::Topics::new(&plantbridge::wire::Prefix::default(), name("press")).unwrap();
     let mut on_broker =
         plantbridge::link::mqtt::Config::new(plantbridge::link::mqtt::BrokerUrl::parse(&broker.url()).unwrap(), topics);
     on_broker.looks = true;

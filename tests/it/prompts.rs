@@ -14,7 +14,7 @@ async fn offered(offer: Offer) -> (Client, Vec<String>) {
     (client, names)
 }
 
-const ALL: Offer = Offer { read_only: false, contracts: true, scripts: false };
+const ALL: Offer = Offer { read_only: false, contracts: true, scripts: false, exec: false };
 
 /// A prompt is there where the tools it speaks of are, and says only what is there.
 #[tokio::test]

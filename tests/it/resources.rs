@@ -17,7 +17,7 @@ use crate::{
     silence::ByHand,
 };
 
-const ALL: Offer = Offer { read_only: false, contracts: true, scripts: false };
+const ALL: Offer = Offer { read_only: false, contracts: true, scripts: false, exec: false };
 
 async fn client_of(plant: Plant, offer: Offer) -> Client {
     let mut client = Client::over(plant, tools::all(), &Setup { offer, ..Setup::default() });

@@ -141,7 +141,7 @@ impl<'js> Room<'js> {
         let read = self.ctx.eval_with_options::<Held<'js>, _>(format!("({source}\n)"), options);
         match read {
             Ok(value) => value.into_function().ok_or_else(|| NO_FUNCTION.to_owned()),
-            Err(error) => Err(format!("it does not compile: {}", self.with_place(error))),
+            Err(error) => Err(format!("it does not compile: {}", self.with_place(&error))),
         }
     }
 
@@ -174,9 +174,9 @@ impl<'js> Room<'js> {
         let mut args = Args::new(self.ctx.clone(), ask.params.len());
         for param in ask.params {
             let put = self.converter.put(&self.ctx, param).and_then(|value| args.push_arg(value));
-            put.map_err(|error| self.told(error))?;
+            put.map_err(|error| self.told(&error))?;
         }
-        let returned: Held<'js> = handler.call_arg(args).map_err(|error| self.told(error))?;
+        let returned: Held<'js> = handler.call_arg(args).map_err(|error| self.told(&error))?;
         let returned = match returned.try_into_promise() {
             Ok(promise) => self.settled(&promise)?,
             Err(plain) => plain,
@@ -189,13 +189,13 @@ impl<'js> Room<'js> {
         while promise.state() == PromiseState::Pending && self.ctx.execute_pending_job() {}
         match promise.result::<Held<'js>>() {
             None => Err("the promise it returned never settles".into()),
-            Some(result) => result.map_err(|error| self.told(error)),
+            Some(result) => result.map_err(|error| self.told(&error)),
         }
     }
 
     /// The state, if it is another one than before.
     fn look_at_state(&mut self) -> Result<Option<Json>, String> {
-        let held: Held<'js> = self.ctx.globals().get("state").map_err(|error| self.told(error))?;
+        let held: Held<'js> = self.ctx.globals().get("state").map_err(|error| self.told(&error))?;
         let state = self.converter.take(&self.ctx, &held);
         let state = state.map_err(|what| format!("what it left in `state` cannot be kept: {what}"))?;
         if !state.is_object() {
@@ -218,7 +218,7 @@ impl<'js> Room<'js> {
     }
 
     /// What was thrown, as text.
-    fn told(&self, error: Error) -> String {
+    fn told(&self, error: &Error) -> String {
         if !error.is_exception() {
             return error.to_string();
         }
@@ -242,7 +242,7 @@ impl<'js> Room<'js> {
     }
 
     /// What was thrown while a source was read, with where in it.
-    fn with_place(&self, error: Error) -> String {
+    fn with_place(&self, error: &Error) -> String {
         if !error.is_exception() {
             return error.to_string();
         }

@@ -92,11 +92,12 @@ fn targets(reader: &mut Reader<'_>, value: Option<&Value>) -> BTreeSet<Target> {
     };
     let mut read = BTreeSet::new();
     for (at, item) in items.iter().enumerate().take(MAX_TARGETS) {
-        reader.at(&at.to_string(), |reader| match item.as_str() {
-            Some(target) => {
-                read.extend(reader.method(target).map(|(ns, method)| (ns.name.clone(), method.name.clone())))
-            }
-            None => reader.problem("expected `namespace.method`, as text"),
+        reader.at(&at.to_string(), |reader| {
+            let Some(target) = item.as_str() else {
+                reader.problem("expected `namespace.method`, as text");
+                return;
+            };
+            read.extend(reader.method(target).map(|(ns, method)| (ns.name.clone(), method.name.clone())));
         });
     }
     if items.len() > MAX_TARGETS {

@@ -156,7 +156,7 @@ pub const MOST_WITH_CODE: usize = 32;
 /// How long a JavaScript handler may take.
 const CALL: Duration = Duration::from_millis(200);
 /// How long a function of a Python program may take.
-const PROGRAM_CALL: Duration = Duration::from_millis(5_000);
+const PROGRAM_CALL: Duration = Duration::from_secs(5);
 /// What is tried where no interpreter is named.
 const PYTHONS: [&str; 2] = ["python3", "python"];
 /// What is not passed on: a program has a directory of its own instead.

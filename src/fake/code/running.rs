@@ -137,12 +137,11 @@ impl Running {
                 Write::Line(program) => program.write(line).await,
             };
             written.map_err(|_| Broken::Ended)?;
-            let answer = match lines::next(&mut self.read).await {
-                Ok(Some(answer)) => answer,
-                Ok(None) => return Err(Broken::Ended),
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(Broken::NoAnswer),
-                Err(_) => return Err(Broken::Ended),
-            };
+            let answer = lines::next(&mut self.read).await.map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => Broken::NoAnswer,
+                _ => Broken::Ended,
+            })?;
+            let answer = answer.ok_or(Broken::Ended)?;
             let answer: Option<Answer> = serde_json::from_slice(&answer).ok();
             answer.filter(|answer| answer.id == id).ok_or(Broken::NoAnswer)
         };

@@ -79,3 +79,39 @@ const CODE: &str = " This bridge runs code that a script brings along: handlers 
                     is components {\"ns\": {field: value}} then); and python {program, targets: [\"ns.method\"], \
                     interpreter?}, functions registered with @rpc(\"ns.method\"). What they throw is the caller's Exception; \
                     a call is cut off after 200 ms, in Python after 5 s.";
+
+async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
+    let source = source(args.schema, args.contract, args.from_peer, args.wait_seconds.duration())?;
+    let script = args.script.map(|script| plant_value(Json::Object(script), "/script")).transpose()?;
+    let request = StartFake { name: args.name, source, script };
+    let started = plant.start_fake(&principal(&context), request, &context.cancel).await?;
+    let peer = started.fake.name.to_string();
+    Ok(Answer {
+        source: Source::fake(peer.as_str()),
+        peer,
+        namespaces: started.fake.namespaces,
+        components: started.components,
+        emits: started.emits,
+        collections: started.collections,
+        handlers: started.handlers,
+        since: moment(started.fake.since_ms),
+        warnings: started.warnings,
+        note: "it is a fake: what it answers says nothing about any device. It is there until stop_fake, or until the \
+               bridge ends",
+    })
+}
+
+/// The one of three that is given.
+fn source(
+    schema: Option<Map<String, Json>>,
+    saved: Option<String>,
+    peer: Option<String>,
+    wait: Duration,
+) -> Result<ContractSource, ToolError> {
+    match (schema, saved, peer) {
+        (None, None, Some(peer)) => Ok(ContractSource::Peer { peer, wait }),
+        (None, None, None) => Err(bad_argument("/schema", "one of schema, contract and from_peer", "none of them")),
+        (schema, saved, None) => contract_source(schema, saved.as_deref()),
+        (_, _, Some(_)) => Err(bad_argument("/from_peer", "one of schema, contract and from_peer", "more than one")),
+    }
+}

@@ -1,7 +1,7 @@
 //! What a watched window says of itself: what could be seen of each link, when nothing could be heard, and what the numbers
 //! alone do not say.
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use super::moment;
 use crate::plant::{Interruption, Plant, Sees, TrafficWatched, View};
@@ -20,14 +20,12 @@ pub(super) fn seen(plant: &Plant, view: &View) -> Json {
         Sees::Presence => "presence",
         Sees::Nothing => "nothing",
     };
-    let mut shown = json!({"link": plant.link_name(view.link), "sees": sees});
+    let mut shown = Map::new();
+    shown.insert("link".to_owned(), plant.link_name(view.link).into());
+    shown.insert("sees".to_owned(), sees.into());
     let more = [("by", view.by.as_ref().map(ToString::to_string)), ("why", view.why.clone())];
-    for (key, text) in more {
-        if let Some(text) = text {
-            shown[key] = text.into();
-        }
-    }
-    shown
+    shown.extend(more.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?.into()))));
+    Json::Object(shown)
 }
 
 /// What the numbers alone do not say.

@@ -39,7 +39,7 @@ impl Onlooker {
                 self.event(line, Emission { path: mirrored.namespace, event, args, stamp: None }, &to, &READ);
             }
             MirroredKind::Post | MirroredKind::Success | MirroredKind::Error | MirroredKind::Ticket => {
-                self.conversation(line, mirrored, &source, at);
+                self.conversation(line, &mirrored, &source, at);
             }
         }
     }
@@ -62,17 +62,17 @@ impl Onlooker {
         self.place(Line { kind: LineKind::Unreadable, what: "unreadable", error: Some(cut(problem)), ..line }, None);
     }
 
-    fn conversation(&mut self, line: Line, mirrored: Mirrored, source: &PeerName, at: Moment) {
+    fn conversation(&mut self, line: Line, mirrored: &Mirrored, source: &PeerName, at: Moment) {
         let asks = mirrored.kind == MirroredKind::Post;
         // A correlation is its caller's own.
         let caller = if asks { source.as_str().to_owned() } else { mirrored.target.clone() };
-        let Some(message) = message(&mirrored) else { return self.unreadable(line, "a frame without an id") };
+        let Some(message) = message(mirrored) else { return self.unreadable(line, "a frame without an id") };
         match message {
             Message::Request(request) => self.request(line, request, source, &caller, &READ, at),
             Message::Reply(reply) => {
                 let what = if mirrored.kind == MirroredKind::Ticket { MIRRORED_TICKET } else { "" };
                 let (namespace, method) = (mirrored.namespace.as_deref().map(cut), mirrored.method.as_deref().map(cut));
-                let took_us = mirrored.ms.map(|ms| micros(ms));
+                let took_us = mirrored.ms.map(micros);
                 self.reply(Line { what, namespace, method, took_us, ..line }, reply, source, &caller, &READ, at);
             }
             Message::Event { .. } => {}
