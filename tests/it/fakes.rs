@@ -135,6 +135,16 @@ pub(crate) fn boiler() -> Json {
                       "state": {"kind": "object", "fields": {"target": {"type": {"kind": "number", "min": 10, "max": 90}}}}}}}})
 }
 
+/// The contract of the fake `double` can be read under its address, and is marked as that of a fake.
+async fn shows_its_contract(client: &mut Client) {
+    let served = client.ask("resources/read", &json!({"uri": "fake://double/contract"})).await["result"].take();
+    assert_eq!(served["contents"][0]["mimeType"], "application/json", "{served}");
+    let served: Json = serde_json::from_str(served["contents"][0]["text"].as_str().unwrap()).unwrap();
+    let namespaces = &served["contract"]["namespaces"];
+    assert_eq!(namespaces["boiler"]["methods"]["setTarget"]["sets"], "target", "{served}");
+    assert_eq!(served["source"], json!({"peer": "double", "kind": "fake", "trust": "data"}));
+}
+
 /// One fake from its start to its end, through every tool that meets it.
 #[tokio::test]
 async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
@@ -172,12 +182,7 @@ async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
     assert_eq!((&report["ticket"]["state"], &report["result"]), (&json!("resolved"), &json!(7)), "{report}");
     let set = json!({"peer": "double", "namespace": "boiler", "path": "target", "value": 80, "verify_seconds": 5});
     assert_eq!(good(&mut client, "set_state", set).await["confirmed"], true);
-    let served = client.ask("resources/read", &json!({"uri": "fake://double/contract"})).await["result"].take();
-    assert_eq!(served["contents"][0]["mimeType"], "application/json", "{served}");
-    let served: Json = serde_json::from_str(served["contents"][0]["text"].as_str().unwrap()).unwrap();
-    let namespaces = &served["contract"]["namespaces"];
-    assert_eq!(namespaces["boiler"]["methods"]["setTarget"]["sets"], "target", "{served}");
-    assert_eq!(served["source"], json!({"peer": "double", "kind": "fake", "trust": "data"}));
+    shows_its_contract(&mut client).await;
     let boiler_of = json!({"peer": "double", "namespace": "boiler"});
     assert_eq!(good(&mut client, "read_state", boiler_of).await["state"]["target"], 80);
     let watch = json!({"peer": "double", "namespace": "boiler", "event": "alarm", "seconds": 5, "max_events": 3});

@@ -30,10 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PAGE: &str = "https://console.example";
 
 /// An open door.
-struct Open {
+pub(crate) struct Open {
     address: SocketAddr,
     switches: Option<Switches>,
-    stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
     ended: JoinHandle<()>,
 }
 
@@ -48,7 +48,7 @@ impl Open {
         Self { switches: Some(switches), ..Self::of(server, keys, config).await }
     }
 
-    async fn of(server: Server, keys: Keys, config: HttpConfig) -> Self {
+    pub(crate) async fn of(server: Server, keys: Keys, config: HttpConfig) -> Self {
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
         let hosts = Hosts::new(local.ip(), &["plant.example".into()], &[PAGE.into()]).unwrap();
         let door = HttpDoor::bind(local, Rules { keys, hosts, tls: None }, config).await.unwrap();
@@ -70,12 +70,12 @@ impl Open {
         self.switches.as_mut().unwrap()
     }
 
-    async fn connect(&self) -> Wire {
+    pub(crate) async fn connect(&self) -> Wire {
         Wire { stream: TcpStream::connect(self.address).await.unwrap(), read: Vec::new() }
     }
 
     /// It closes when it is asked to, and nothing is left.
-    async fn closed(self) {
+    pub(crate) async fn closed(self) {
         self.stop.cancel();
         timeout(PATIENCE, self.ended).await.expect("the door closes").unwrap();
         assert!(TcpStream::connect(self.address).await.is_err(), "nobody listens any more");
@@ -83,26 +83,26 @@ impl Open {
 }
 
 /// One connection.
-struct Wire {
+pub(crate) struct Wire {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Told {
-    status: u16,
+pub(crate) struct Told {
+    pub(crate) status: u16,
     head: String,
     body: String,
 }
 
 impl Told {
-    fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Json {
         assert!(self.head.contains("content-type: application/json"), "{self:?}");
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
     /// The code of a JSON-RPC error.
-    fn code(&self) -> i64 {
+    pub(crate) fn code(&self) -> i64 {
         let json = self.json();
         assert!(json.as_object().unwrap().contains_key("id"), "{json}");
         json["error"]["code"].as_i64().unwrap_or_else(|| panic!("{json}"))
@@ -110,7 +110,7 @@ impl Told {
 }
 
 /// A request with these headers beside its length.
-fn post(headers: &[&str], body: &[u8]) -> Vec<u8> {
+pub(crate) fn post(headers: &[&str], body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("POST /mcp HTTP/1.1\r\nContent-Length: {}\r\n", body.len()).into_bytes();
     for header in headers {
         bytes.extend_from_slice(header.as_bytes());
@@ -121,9 +121,9 @@ fn post(headers: &[&str], body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-const HOST: &str = "Host: localhost";
-const TYPE: &str = "Content-Type: application/json";
-const BOTH: &str = "Accept: application/json, text/event-stream";
+pub(crate) const HOST: &str = "Host: localhost";
+pub(crate) const TYPE: &str = "Content-Type: application/json";
+pub(crate) const BOTH: &str = "Accept: application/json, text/event-stream";
 const USUAL: [&str; 3] = [HOST, TYPE, BOTH];
 
 fn call(id: &Json, tool: &str, arguments: &Json) -> Vec<u8> {
@@ -136,7 +136,7 @@ fn echo(text: &str) -> Vec<u8> {
 }
 
 impl Wire {
-    async fn send(&mut self, bytes: &[u8]) {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
 
@@ -146,7 +146,7 @@ impl Wire {
     }
 
     /// Reads up to the end of a head.
-    async fn head(&mut self) -> String {
+    pub(crate) async fn head(&mut self) -> String {
         loop {
             if let Some(at) = self.read.windows(4).position(|four| four == b"\r\n\r\n") {
                 let rest = self.read.split_off(at + 4);
@@ -165,7 +165,7 @@ impl Wire {
     }
 
     /// One chunk; empty at the end of the body.
-    async fn chunk(&mut self) -> String {
+    pub(crate) async fn chunk(&mut self) -> String {
         let size = loop {
             if let Some(at) = self.read.windows(2).position(|two| two == b"\r\n") {
                 let line = self.exactly(at + 2).await;
@@ -177,7 +177,7 @@ impl Wire {
         chunk.trim_end_matches("\r\n").to_owned()
     }
 
-    async fn told(&mut self) -> Told {
+    pub(crate) async fn told(&mut self) -> Told {
         let head = self.head().await;
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map(|it| it.parse().unwrap());
@@ -197,7 +197,7 @@ impl Wire {
         Told { status, head, body }
     }
 
-    async fn ask(&mut self, bytes: &[u8]) -> Told {
+    pub(crate) async fn ask(&mut self, bytes: &[u8]) -> Told {
         self.send(bytes).await;
         self.told().await
     }
@@ -407,6 +407,23 @@ async fn each_client_has_places_of_its_own() {
     }
     assert_eq!(waits.told().await.json()["result"]["structuredContent"]["text"], "x");
     drop((wires, waits));
+    door.closed().await;
+}
+
+/// A client is told of what there is for it, and no more.
+#[tokio::test]
+async fn each_client_is_told_what_there_is_for_it() {
+    let door = Open::for_named().await;
+    let about =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}).to_string();
+    for (key, looking) in [("key-a", false), ("key-eye", true)] {
+        let told =
+            ask(&door, &post(&[HOST, TYPE, &format!("Authorization: Bearer {key}")], body.as_bytes())).await.json();
+        let said = told["result"]["instructions"].as_str().unwrap();
+        assert_eq!(said.contains("This client may only look"), looking, "{said}");
+        assert_eq!(said.contains("press, change_it"), !looking, "{said}");
+    }
     door.closed().await;
 }
 

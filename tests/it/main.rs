@@ -29,6 +29,7 @@ mod fakes_on_hubs;
 #[cfg(all(feature = "demo", target_os = "linux"))]
 mod handlers;
 mod harness;
+mod hostile;
 mod http;
 mod hub;
 mod hub_traffic;
@@ -54,6 +55,7 @@ mod scripted;
 mod serve;
 mod silence;
 mod stdin;
+mod subscriptions;
 #[cfg(target_os = "linux")]
 mod supervise;
 mod tap;

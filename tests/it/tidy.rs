@@ -142,6 +142,8 @@ fn tasks_begin_in_few_places() {
         "src/script/process.rs",
         "src/script/supervise/",
         "src/mcp/load.rs",
+        // One a resource that is listened to, owned by the session or the request that listens, which ends it.
+        "src/mcp/subscriptions.rs",
         "src/plant/capability.rs",
         // One a peer that is asked what it is; the set of them ends with the census.
         "src/plant/census.rs",
