@@ -17,6 +17,7 @@ mod fakes;
 mod foreign;
 mod hub;
 mod misbehaviour;
+mod one_state;
 mod people;
 mod process;
 mod secrets;

@@ -25,6 +25,7 @@ mod demo_broker;
 mod fakes;
 mod harness;
 mod http;
+mod http2;
 mod hub;
 mod later;
 mod link_hub;
