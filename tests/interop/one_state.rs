@@ -49,7 +49,7 @@ fn three_clients_see_one_plant() {
     ]);
     let python = results(&python_client("auto", &json!(url), &calls));
     assert_eq!(names(&python[0], "watches", "watch"), [watch.clone()]);
-    assert_eq!(names(&python[1], "fakes", "name"), ["press-1"]);
+    assert_eq!(names(&python[1], "fakes", "peer"), ["press-1"]);
     assert_eq!(names(&python[3], "records", "seq"), [1], "{}", python[3]);
     assert_eq!((&python[4]["state"], &python[4]["result"]["recipe"]), (&json!("resolved"), &json!("wheat")));
 
@@ -61,7 +61,7 @@ fn three_clients_see_one_plant() {
     assert_eq!(names(&script[2], "records", "seq"), [2], "{}", script[2]);
     assert_eq!(script[2]["loss_detail"]["verdict"], "gapless");
     assert_eq!(script[3]["result"], python[4]["result"]);
-    assert_eq!(names(&script[4], "fakes", "name"), ["press-1"]);
+    assert_eq!(names(&script[4], "fakes", "peer"), ["press-1"]);
 
     assert_eq!(structured(&stdio.call("list_watches", &json!({})))["watches"], json!([]));
     assert_eq!(structured(&stdio.call("list_fakes", &json!({})))["fakes"], json!([]));

@@ -75,6 +75,7 @@ pub(super) fn measure(binary: &Path, plan: &Plan) -> Result<Measured, String> {
     let mut door = Door::open(binary, broker.port, Some(&tokens))?;
 
     let (mut bare, mut piped, mut posted) = (Vec::new(), Vec::new(), Vec::new());
+    let before = door.bridge.descriptors();
     let mut client = Client::connect(door.port, Some(0))?;
     for _ in 0..plan.blocks {
         on(Side::Callers, || {
@@ -83,6 +84,9 @@ pub(super) fn measure(binary: &Path, plan: &Plan) -> Result<Measured, String> {
             (0..plan.calls).try_for_each(|_| client.call().map(|took| posted.push(took)))
         })?;
     }
+    // The many take every place at the door.
+    drop(client);
+    door.settles(before)?;
     let mut quiet = Vec::new();
     on(Side::Callers, || at_a_pace(STDIO_PACE, time, || door.bridge.sequential(DESCRIBED, 1, &mut quiet)))?;
     let mut busy = Vec::new();
