@@ -48,7 +48,7 @@ fn three_clients_see_one_plant() {
         wait,
     ]);
     let python = results(&python_client("auto", &json!(url), &calls));
-    assert_eq!(names(&python[0], "watches", "watch"), [watch.clone()]);
+    assert_eq!(names(&python[0], "watches", "watch"), std::slice::from_ref(&watch));
     assert_eq!(names(&python[1], "fakes", "peer"), ["press-1"]);
     assert_eq!(names(&python[3], "records", "seq"), [1], "{}", python[3]);
     assert_eq!((&python[4]["state"], &python[4]["result"]["recipe"]), (&json!("resolved"), &json!("wheat")));
