@@ -4,7 +4,7 @@
 //! fails when one does. ARCHITECTURE.md walks one call through them.
 //!
 //! ```text
-//! wire <- contract <- link <- node <- fake <- plant <- mcp <- door <- demo <- cli
+//! wire <- contract <- link <- node <- script <- fake <- plant <- mcp <- door <- demo <- cli
 //! ```
 //!
 //! | layer | what it is |
@@ -13,6 +13,7 @@
 //! | [`contract`] | pure: type language, validation, descriptions, shape hash, context, compatibility |
 //! | [`link`] | tokio I/O, one task per transport, no RPC knowledge |
 //! | [`node`] | our peer: pure state machines, one driver, a clonable handle, serving |
+//! | [`script`] | programs that are not ours: their supervisor, peers kept as scripts, their packages |
 //! | [`fake`] | peers that stand in for devices: contract, script, timers, who holds which name |
 //! | [`plant`] | the verbs: plain async functions over the node, plain structs out |
 //! | [`mcp`] | what a model sees: tools, results, errors, pages |
@@ -26,7 +27,7 @@
 //!
 //! 1. `wire`, `contract` and `node::state` never read a clock, sleep, spawn, or draw randomness: `now` and ids are
 //!    arguments.
-//! 2. Only `link::mqtt` names the MQTT client, only `link::hub` the WebSocket, only `demo::broker` the embedded broker, only
+//! 2. Only `link::mqtt` names the MQTT client, only `link` the WebSocket, only `demo::broker` the embedded broker, only
 //!    `door::http` hyper, only `mcp`, `door` and the tour in `demo` name the MCP SDK.
 //! 3. stdout carries protocol bytes from `door::stdio` and from nobody else. Logs go to stderr.
 //! 4. A tool never bypasses `plant`, a verb never reaches past `node::Node`.
@@ -35,8 +36,8 @@
 //! 6. Nothing is executed twice by us: a request that failed locally is never sent later, a command is never retried. A
 //!    request has *left* once its link, while up, took the [claim](link::Claim) on it: from then on silence is an unknown
 //!    outcome.
-//! 7. We do not fight for a name in silence: of two processes of one name the broker keeps the newer, and the other says
-//!    so; a hub gives it to whoever used it last, and we say so as far as it shows. A fake never takes a name that somebody
+//! 7. We do not fight for a name: who goes by it is looked for before we join under one that somebody chose, and again after
+//!    we were displaced; while somebody does, we stay away and say so. A fake never takes a name that somebody
 //!    on the network, or the bridge itself, answers to.
 //! 8. Every queue, cache, buffer and wait is bounded, and what falls over the bound is reported.
 //! 9. No text from the network decides anything but data: it is never a path, a command line, a topic filter or a
@@ -52,4 +53,5 @@ pub mod link;
 pub mod mcp;
 pub mod node;
 pub mod plant;
+pub mod script;
 pub mod wire;

@@ -55,6 +55,9 @@ pub(super) enum Command {
     Serve(Box<ServeArgs>),
     /// Makes a key to sign frames with, in a new file that only its owner can read.
     Keygen(KeygenArgs),
+    /// Runs the JavaScript handlers of one fake, for the bridge that started this.
+    #[command(name = "handlers", hide = true)]
+    Handlers,
     /// Starts a broker and a bakery on this machine, tours them through a real MCP client, and stays up to be attached to.
     #[cfg(feature = "demo")]
     Demo(DemoArgs),
@@ -62,6 +65,9 @@ pub(super) enum Command {
     Completions(CompletionsArgs),
     /// Prints the manual page, of everything or of one subcommand.
     Man(ManArgs),
+    /// Runs one program for a bridge, which holds the other end of standard input.
+    #[command(hide = true)]
+    Supervise,
 }
 
 impl Command {
@@ -95,6 +101,10 @@ pub(super) struct McpArgs {
     /// A directory to keep contracts in, as <name>.types.json; made when the first is saved.
     #[arg(long, value_name = "DIR")]
     pub(super) contracts: Option<PathBuf>,
+    /// Runs code that the scripts of fakes bring along: handlers in JavaScript, which are shut in, and programs in Python, which
+    /// may do what this user may. Needs --development.
+    #[arg(long, requires = "development", conflicts_with = "read_only")]
+    pub(super) allow_exec: bool,
     #[command(flatten)]
     pub(super) door: DoorArgs,
     /// Prints the table of all tools and exits.
@@ -206,7 +216,9 @@ mod tests {
 
     #[test]
     fn every_refusal_is_one_line_and_says_what_is_wrong() {
-        let cases: [(&[&str], &str); 6] = [
+        let cases: [(&[&str], &str); 8] = [
+            (&["mcp", "--allow-exec"], "--development"),
+            (&["mcp", "--allow-exec", "--development", "--read-only"], "--read-only"),
             (&["mcp", "--timeout", "1e3"], "'1e3'"),
             (&["mcp", "--timeout", "0"], "0"),
             (&["mcp", "--bogus"], "--bogus"),
@@ -224,7 +236,8 @@ mod tests {
     /// Every bad input of what is for people: one line that names the flag or the place, and exit code 2.
     #[test]
     fn what_is_for_people_tells_wrong_usage_apart() {
-        let cases: [(&[&str], &str); 26] = [
+        let cases: [(&[&str], &str); 27] = [
+            (&["serve", "--contract", "x.json", "--allow-exec"], "--development"),
             (&["peers", "stray"], "stray"),
             (&["peers", "--wait", "-1"], "--wait"),
             (&["peers", "--wait", "600001"], "--wait"),

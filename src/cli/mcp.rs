@@ -67,7 +67,8 @@ impl Config {
     }
 }
 
-fn network(args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
+fn network(mut args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
+    args.network.run_code(args.allow_exec);
     let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts: args.contracts };
     Network::new(args.network, behaviour)
 }
@@ -113,7 +114,7 @@ async fn bridge(network: Network, doors: Doors) -> Result<(), StartError> {
 /// What MCP clients of a plant are served by.
 pub(super) fn front(plant: Plant) -> Server {
     let (read_only, contracts) = (plant.settings().read_only, plant.keeps_contracts());
-    let offer = Offer { read_only, contracts, ..Offer::default() };
+    let offer = Offer { read_only, contracts, exec: plant.runs_code(), ..Offer::default() };
     let registry = Registry::new(tools::all(), offer);
     let config = server::Config {
         limits: Limits::default(),

@@ -38,7 +38,10 @@ use ending::Failure;
 use environment::Environment;
 use errand::Errand;
 
-use crate::mcp::{codes, registry, tools};
+use crate::{
+    mcp::{codes, registry, tools},
+    script::supervise,
+};
 
 /// Why the process could not do what it was started for. Printed as one line.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +74,7 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode
 fn run(command: Command, environment: Result<Environment, StartError>, closed: std::io::Result<()>) -> ExitCode {
     let json = command.wants_json();
     let done = match command {
+        Command::Handlers => return crate::fake::code::child::run(),
         Command::Mcp(args) => return served(bridge(*args, environment, closed)),
         #[cfg(feature = "demo")]
         Command::Demo(args) => {
@@ -78,6 +82,7 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
             return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
         Command::Keygen(args) => keys::make(&args).map_err(Failure::from).map(|said| say(&said)),
+        Command::Supervise => return served(supervise()),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
         verb => environment.map_err(Failure::from).and_then(|environment| errand(verb, environment)),
@@ -135,6 +140,10 @@ fn bridge(
         tracing::warn!("the process stays readable to others of this user: {error}");
     }
     block_on(mcp::serve(config))?
+}
+
+fn supervise() -> Result<(), StartError> {
+    block_on(supervise::run())?.map_err(|error| StartError(format!("supervise is for a bridge to use: {error}")))
 }
 
 fn served(outcome: Result<(), StartError>) -> ExitCode {

@@ -7,13 +7,13 @@ use uuid::Uuid;
 
 use super::{
     StartError,
-    environment::Environment,
+    environment::{self, Environment},
     secrets::Secrets,
     security::{self, SecurityArgs},
     token,
 };
 use crate::{
-    fake::{Stage, names},
+    fake::{Exec, Stage, names},
     link::{
         LinkId,
         hub::{self, HubUrl},
@@ -29,8 +29,9 @@ use crate::{
 /// The flags of every subcommand that joins a network.
 #[derive(Clone, Debug, Args)]
 pub(super) struct NetworkArgs {
-    /// The MQTT 5 broker: mqtt://host[:1883] or mqtts://host[:8883]; else that of PLANTBRIDGE_BROKER. The account comes from
-    /// PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, never from here.
+    /// The MQTT 5 broker: mqtt://host[:1883] or mqtts://host[:8883], or through a WebSocket ws://host[:80][/mqtt] or
+    /// wss://host[:443][/mqtt]; else that of PLANTBRIDGE_BROKER. The account comes from PLANTBRIDGE_MQTT_USERNAME and
+    /// PLANTBRIDGE_MQTT_PASSWORD, never from here.
     #[arg(long, value_name = "URL")]
     pub(super) broker: Option<String>,
     /// The Socket.IO hub, instead of a broker or beside it: http://host[:7843] or https://host[:8843]; else that of
@@ -41,7 +42,7 @@ pub(super) struct NetworkArgs {
     #[arg(long, value_name = "FILE")]
     auth: Option<PathBuf>,
     /// Our name on the network; made up if not given. A name belongs to one process: never give that of a device. One that is
-    /// in use on the broker is refused; on a hub it is taken from whoever has it.
+    /// in use is refused, on a broker and on a hub.
     #[arg(long, value_name = "PEER")]
     name: Option<String>,
     /// Whether the name above, and that of a key file, are those of a fake; ours is made up then.
@@ -67,6 +68,9 @@ pub(super) struct NetworkArgs {
     by_environment: bool,
     #[command(flatten)]
     security: SecurityArgs,
+    /// Whether code that scripts of fakes bring along may be run.
+    #[arg(skip)]
+    exec: bool,
 }
 
 impl NetworkArgs {
@@ -74,7 +78,8 @@ impl NetworkArgs {
     #[cfg(feature = "demo")]
     pub(super) fn of_broker(url: &str) -> Self {
         let (hub, auth, name, prefix) = (None, None, None, "msgrpc/v2".into());
-        let (ca, client_cert, client_key, by_environment, is_fakes) = (None, None, None, false, false);
+        let (ca, client_cert, client_key) = (None, None, None);
+        let (by_environment, is_fakes, exec) = (false, false, false);
         let security = SecurityArgs::default();
         let (broker, timeout) = (Some(url.into()), 10_000);
         Self {
@@ -90,7 +95,13 @@ impl NetworkArgs {
             client_key,
             by_environment,
             security,
+            exec,
         }
+    }
+
+    /// The same, where code that scripts of fakes bring along may be run.
+    pub(super) fn run_code(&mut self, may: bool) {
+        self.exec = may;
     }
 
     /// The name of the fake that joins by these flags, from --name, the key file, or else this.
@@ -123,6 +134,8 @@ pub(super) struct Network {
     insecure: bool,
     named: bool,
     contracts: Option<PathBuf>,
+    /// Whether code that scripts of fakes bring along may be run.
+    exec: bool,
 }
 
 /// What is not for the flags of the network to say.
@@ -174,6 +187,10 @@ impl Network {
             }
             (None, None) => {}
         }
+        if let Some(link) = &mut hub {
+            link.looks = chosen;
+            link.carried = broker.is_some();
+        }
         let at = [broker.as_ref().map(|link| link.broker.to_string()), hub.as_ref().map(|link| link.hub.to_string())];
         let names = [broker.as_ref().map(|_| "mqtt"), hub.as_ref().map(|_| "hub")];
         let settings = Settings {
@@ -192,6 +209,7 @@ impl Network {
             insecure,
             named: chosen,
             contracts: behaviour.contracts,
+            exec: args.exec,
         })
     }
 
@@ -205,10 +223,12 @@ impl Network {
         self.named
     }
 
-    /// How long a broker may take to let us in at most, beside what the network itself takes: a name that somebody chose may
+    /// How long a network may take to let us in at most, beside what the network itself takes: a name that somebody chose may
     /// still be in use.
     pub(super) fn patience(&self) -> Duration {
-        if self.broker.as_ref().is_some_and(|link| link.looks) { mqtt::LEFTOVER } else { Duration::ZERO }
+        let looks =
+            self.broker.as_ref().is_some_and(|link| link.looks) || self.hub.as_ref().is_some_and(|hub| hub.looks);
+        if looks { mqtt::LEFTOVER } else { Duration::ZERO }
     }
 
     /// Whether what we present to the hub could be read on its way.
@@ -225,6 +245,9 @@ impl Network {
     pub(super) fn join(self) -> (Plant, Node, Running) {
         let signing = self.broker.as_ref().and_then(|link| link.signing.as_ref());
         security::tell(signing, self.insecure);
+        if self.exec {
+            tell_exec();
+        }
         if signing.is_some() && self.hub.is_some() {
             tracing::warn!(
                 "frames over the hub are not signed, and are taken as they come: --sign holds on the broker only"
@@ -234,7 +257,8 @@ impl Network {
         let (inside, board) = loopback::board(self.name.clone());
         // Fakes join the broker, each by itself; on a hub alone there are none.
         let prefix = self.prefix;
-        let stage = self.broker.clone().map(|link| Stage { board, link, prefix });
+        let exec = self.exec.then(|| Exec::new(own_program(), environment::inherited().everybody().to_vec()));
+        let stage = self.broker.clone().map(|link| Stage { board, link, prefix, exec: exec.clone() });
         let identity = Identity { name: self.name, serving, exposed: Vec::new() };
         let tap = self.broker.clone().map(mqtt::Tap::new);
         // Their numbers are their places in the list of names.
@@ -246,11 +270,27 @@ impl Network {
         links.extend(stage.is_some().then_some(inside));
         let (node, running) = Node::start(identity, links);
         let node = match tap {
-            Some(tap) => node.with_tap(tap),
+            Some(tap) => node.with_tap(LinkId(0), tap),
             None => node,
         };
         (Plant::with_fakes(node.clone(), self.settings, self.contracts, stage), node, running)
     }
+}
+
+/// What is to be read before anybody relies on it.
+fn tell_exec() {
+    tracing::warn!(
+        "--allow-exec: FAKES RUN CODE THAT THEIR SCRIPTS BRING ALONG, in processes of this user, for every client"
+    );
+    tracing::warn!(
+        "that may start a fake. JavaScript is shut in; Python may do what this user may. Never beside a plant."
+    );
+}
+
+/// Our own binary, even one that was replaced on the disk since it started.
+fn own_program() -> PathBuf {
+    let own = PathBuf::from("/proc/self/exe");
+    if cfg!(target_os = "linux") && own.exists() { own } else { std::env::current_exe().unwrap_or(own) }
 }
 
 fn broker_at(named: &str, url: &str, prefix: &Prefix, name: &PeerName) -> Result<mqtt::Config, StartError> {

@@ -5,8 +5,9 @@
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, ClientResult,
-    ErrorData, Extensions, GetExtensions, InitializeRequest, JsonRpcMessage, ListToolsRequest, MetaObject,
-    NumberOrString, PingRequest, RequestId, RequestMetaObject,
+    CompleteRequest, ErrorData, Extensions, GetExtensions, GetPromptRequest, InitializeRequest, JsonRpcMessage,
+    ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, MetaObject,
+    NumberOrString, PingRequest, ReadResourceRequest, RequestId, RequestMetaObject, SubscriptionsListenRequest,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
@@ -193,19 +194,42 @@ fn request(method: String, id: RequestId, params: Option<Json>) -> Verdict {
     };
     let built = match method.as_str() {
         "tools/call" => tool_call(params.unwrap_or_default()),
-        "tools/list" => {
-            typed::<ListToolsRequest>(method, Some(params.unwrap_or_default())).map(ClientRequest::ListToolsRequest)
-        }
+        "tools/list" => listing::<ListToolsRequest>(method, params).map(ClientRequest::ListToolsRequest),
         "ping" => typed::<PingRequest>(method, params).map(ClientRequest::PingRequest),
-        "initialize" => {
-            typed::<InitializeRequest>(method, Some(params.unwrap_or_default())).map(ClientRequest::InitializeRequest)
+        "initialize" => needing::<InitializeRequest>(method, params).map(ClientRequest::InitializeRequest),
+        "server/discover" => needing::<ClientRequest>(method, params),
+        // By the type of each, so that params that are wrong are not taken for an unknown method.
+        "prompts/list" => listing::<ListPromptsRequest>(method, params).map(ClientRequest::ListPromptsRequest),
+        "prompts/get" => needing::<GetPromptRequest>(method, params).map(ClientRequest::GetPromptRequest),
+        "resources/list" => listing::<ListResourcesRequest>(method, params).map(ClientRequest::ListResourcesRequest),
+        "resources/templates/list" => {
+            listing::<ListResourceTemplatesRequest>(method, params).map(ClientRequest::ListResourceTemplatesRequest)
         }
-        "server/discover" => typed::<ClientRequest>(method, Some(params.unwrap_or_default())),
+        "resources/read" => needing::<ReadResourceRequest>(method, params).map(ClientRequest::ReadResourceRequest),
+        "resources/subscribe" => needing(method, params).map(ClientRequest::SubscribeRequest),
+        "resources/unsubscribe" => needing(method, params).map(ClientRequest::UnsubscribeRequest),
+        "subscriptions/listen" => {
+            needing::<SubscriptionsListenRequest>(method, params).map(ClientRequest::SubscriptionsListenRequest)
+        }
+        "completion/complete" => needing::<CompleteRequest>(method, params).map(ClientRequest::CompleteRequest),
         _ => typed::<ClientRequest>(method, params),
     };
     match built {
         Ok(request) => message(JsonRpcMessage::request(request, id)),
         Err(problem) => refused(Refusal::params(&id, problem)),
+    }
+}
+
+/// A request that has params, or may have.
+fn needing<T: DeserializeOwned>(method: String, params: Option<Map<String, Json>>) -> Result<T, String> {
+    typed::<T>(method, Some(params.unwrap_or_default()))
+}
+
+/// A request for a page. The SDK would take a cursor that is no text for none.
+fn listing<T: DeserializeOwned>(method: String, params: Option<Map<String, Json>>) -> Result<T, String> {
+    match params.as_ref().and_then(|params| params.get("cursor")) {
+        None | Some(Json::String(_)) => needing::<T>(method, params),
+        Some(_) => Err("params.cursor must be a text".to_owned()),
     }
 }
 
@@ -308,6 +332,16 @@ mod tests {
             (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"initialize\",\"params\":null}", json!(3), -32602),
             (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":null}", json!(3), -32602),
             (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\"name\":5}}", json!(3), -32602),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"prompts/get\"}", json!(3), -32602),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"resources/read\",\"params\":{\"uri\":5}}", json!(3), -32602),
+            (
+                b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"resources/list\",\"params\":{\"cursor\":5}}",
+                json!(3),
+                -32602,
+            ),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"resources/subscribe\"}", json!(3), -32602),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"subscriptions/listen\"}", json!(3), -32602),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"completion/complete\",\"params\":{}}", json!(3), -32602),
             (
                 b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\"name\":\"x\",\"requestState\":5}}",
                 json!(3),

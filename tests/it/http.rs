@@ -703,7 +703,7 @@ async fn connections_that_vanish_leave_nothing() {
 /// client was told of loss is its own.
 #[tokio::test]
 async fn both_doors_share_one_plant() {
-    let (plant, _works, node) = joined(false, None);
+    let (plant, _works, node) = joined(false, None).await;
     let mut stdio = Client::over(plant, tools::all(), &Setup::default());
     stdio.initialize("2025-06-18").await;
     let keys = Keys::parse(r#"{"tokens": {"key-a": {"name": "a"}, "key-b": {"name": "b"}}}"#).unwrap();
@@ -741,7 +741,7 @@ async fn both_doors_share_one_plant() {
 /// where an earlier one was.
 #[tokio::test]
 async fn what_a_connection_was_told_travels_with_it() {
-    let (plant, _works, node) = joined(false, None);
+    let (plant, _works, node) = joined(false, None).await;
     let stdio = Client::over(plant, tools::all(), &Setup::default());
     let door = Open::of(stdio.server.clone(), Keys::default(), HttpConfig::default()).await;
     let listen = |after: Option<&Json>| {

@@ -186,16 +186,16 @@ fn named_by(headers: &HeaderMap, request: &ClientRequest, needed: bool) -> Resul
         }
         _ => {}
     }
-    let (name, of) = match request {
+    let (name, meant) = match request {
         ClientRequest::CallToolRequest(call) => (&*call.params.name, "params.name"),
-        ClientRequest::GetPromptRequest(prompt) => (&*prompt.params.name, "params.name"),
-        ClientRequest::ReadResourceRequest(resource) => (&*resource.params.uri, "params.uri"),
+        ClientRequest::GetPromptRequest(get) => (get.params.name.as_str(), "params.name"),
+        ClientRequest::ReadResourceRequest(read) => (read.params.uri.as_str(), "params.uri"),
         _ => return Ok(()),
     };
     match one(headers, NAME).map_err(mismatch)? {
         None if needed => Err(mismatch(format!("the header {NAME} is missing"))),
         Some(told) if needed && plain(told).as_deref() != Some(name) => {
-            Err(mismatch(format!("the header {NAME} says {:?}, which is not {of}", text::printable(told, 80))))
+            Err(mismatch(format!("the header {NAME} says {:?}, which is not {meant}", text::printable(told, 80))))
         }
         _ => Ok(()),
     }
@@ -318,6 +318,15 @@ mod tests {
             vec![new[0], new[1], new[2], new[2]],
         ] {
             assert_eq!(code(&told, &inline("2026-07-28")), Err(-32020), "{told:?}");
+        }
+        for (method, params) in [("prompts/get", "name"), ("resources/read", "uri")] {
+            let mut line = inline("2026-07-28");
+            line["method"] = json!(method);
+            line["params"][params] = json!("plant://guide");
+            let told = |name| [(VERSION, "2026-07-28"), (METHOD, method), (NAME, name)];
+            assert_eq!(code(&told("plant://guide"), &line), Ok(Spoken::ByItself), "{method}");
+            assert_eq!(code(&told("plant://errors"), &line), Err(-32020), "{method}");
+            assert_eq!(code(&told("plant://guide")[..2], &line), Err(-32020), "{method}");
         }
     }
 

@@ -1,34 +1,46 @@
 //! The tools, one file each: what a verb of the plant looks like to a model. Adding one is a file and a line in [`all`].
 
+mod add_package;
 mod call_method;
 mod check_peer;
 mod contract_argument;
 mod delete_contract;
+mod delete_script;
 mod describe_peer;
 mod diff_peers;
 mod find_capability;
 mod list_contracts;
 mod list_fakes;
+mod list_packages;
 mod list_peers;
 mod list_rows;
+mod list_scripts;
 mod list_watches;
 mod list_writable;
 mod loss;
 mod read_context;
 mod read_contract;
 mod read_row;
+mod read_script;
 mod read_state;
 mod read_ticket;
 mod read_watch;
 mod release_control;
+mod remove_package;
 mod rows;
 mod save_contract;
+mod save_script;
+mod script_output;
+mod scripts;
 mod set_state;
 mod start_fake;
+mod start_script;
 mod start_watch;
 mod stop_fake;
+mod stop_script;
 mod stop_watch;
 mod take_control;
+mod traffic_views;
 mod watch_events;
 mod watch_traffic;
 mod write_row;
@@ -89,6 +101,16 @@ pub fn all() -> Vec<Tool> {
         start_fake::tool(),
         stop_fake::tool(),
         list_fakes::tool(),
+        save_script::tool(),
+        list_scripts::tool(),
+        read_script::tool(),
+        start_script::tool(),
+        script_output::tool(),
+        stop_script::tool(),
+        delete_script::tool(),
+        list_packages::tool(),
+        add_package::tool(),
+        remove_package::tool(),
     ]
 }
 
@@ -130,14 +152,15 @@ enum PathArgument {
 }
 
 impl PathArgument {
-    fn segments(self) -> Result<Segments, ToolError> {
+    /// The segments; `pointer` is where the path stands among the arguments.
+    fn segments(self, pointer: &str) -> Result<Segments, ToolError> {
         let segments = match self {
             Self::Text(text) => Segments::parse(&text),
             Self::Segments(segments) => Segments::from_list(segments),
         };
         segments.map_err(|fault: PathFault| {
             let expected = "a.b.c, a JSON Pointer such as /a/b.c, or a list of segments";
-            unusable_argument("/path", expected, &fault.to_string())
+            unusable_argument(pointer, expected, &fault.to_string())
         })
     }
 }
@@ -184,7 +207,8 @@ fn shown_within(value: Value, most: usize, head: usize) -> Json {
     cut(tagged::to_json(value), most, head)
 }
 
-fn whole_or_head(json: Json) -> Json {
+/// The same of what is JSON already.
+pub(in crate::mcp) fn whole_or_head(json: Json) -> Json {
     cut(json, LARGEST_VALUE, SHOWN_HEAD)
 }
 
@@ -200,6 +224,14 @@ fn cut(json: Json, most: usize, head: usize) -> Json {
 /// A name a peer gives something, cut where it is no name any more.
 fn named(name: &str) -> String {
     match text::cut(name, LONGEST_NAME) {
+        (head, true) => format!("{head}{}", text::ELLIPSIS),
+        (whole, false) => whole.to_owned(),
+    }
+}
+
+/// A line somebody's program wrote, cut where it is longer than an entry of a page may be.
+fn shown_line(line: &str) -> String {
+    match text::cut(line, LONGEST_LINE) {
         (head, true) => format!("{head}{}", text::ELLIPSIS),
         (whole, false) => whole.to_owned(),
     }
@@ -226,6 +258,8 @@ fn unchanged(found: &impl std::fmt::Debug) -> u64 {
 const FEW: usize = 50;
 /// The longest name that a result carries whole, in bytes.
 const LONGEST_NAME: usize = 1_024;
+/// The longest line of a program that a result carries whole, in bytes.
+const LONGEST_LINE: usize = 12 * 1024;
 /// The largest value, as JSON text, that a result carries whole.
 const LARGEST_VALUE: usize = 256 * 1024;
 /// How much of a larger one is shown.

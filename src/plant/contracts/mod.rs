@@ -1,20 +1,19 @@
 //! Contracts kept on disk: saved, listed, read back, deleted. A disk may be slow, so all of it happens beside the task
 //! that drives the network.
 
-mod folder;
 mod name;
 mod source;
 mod store;
 
 use std::{path::PathBuf, sync::Arc};
 
-pub use folder::FileFault;
-pub use name::{ContractName, NameFault};
+pub use name::ContractName;
 pub use source::{ContractSource, Purpose, Sourced};
 pub use store::{Condition, Junk, ListedContract, Listing, Saved, StoredFile, Summary};
 use store::{LARGEST, MAX_CONTRACTS, Store, StoreFault};
 
 use super::{Plant, PlantError, nearest};
+pub use crate::script::{FileFault, NameFault};
 use crate::{
     contract::{Contract, Problem},
     wire::Value,
@@ -67,6 +66,12 @@ impl Plant {
         let store = self.shared.contracts.store()?;
         let directory = store.directory();
         beside(move || store.list()).await.map_err(|fault| reading(&directory, fault))
+    }
+
+    /// The names of the contracts on disk; none if there is no directory for them, or it cannot be read.
+    pub async fn contract_names(&self) -> Vec<String> {
+        let Some(store) = self.shared.contracts.store.clone() else { return Vec::new() };
+        beside(move || store.names()).await.unwrap_or_default()
     }
 
     /// One contract as it stands in its file, whatever it holds.
@@ -146,6 +151,7 @@ fn reading(name: &str, fault: StoreFault) -> PlantError {
         StoreFault::File(FileFault::Missing) => unknown(name, &[]),
         StoreFault::File(why) => PlantError::CannotRead { file: name.into(), why: why.to_string() },
         StoreFault::NotJson(why) => PlantError::CannotRead { file: name.into(), why },
+        StoreFault::Ambiguous(problems) => PlantError::InvalidContract { contract: name.into(), problems },
         StoreFault::Unknown(names) => unknown(name, &names),
         // Looks meet none of these.
         StoreFault::Changed(_) | StoreFault::Full | StoreFault::Twin(_) => {
@@ -159,6 +165,7 @@ fn writing(name: &str, fault: StoreFault) -> PlantError {
     match fault {
         StoreFault::File(why) => cannot(why.to_string()),
         StoreFault::NotJson(why) => cannot(why),
+        StoreFault::Ambiguous(problems) => PlantError::InvalidContract { contract: name.into(), problems },
         StoreFault::Unknown(names) => unknown(name, &names),
         StoreFault::Changed(now) => PlantError::ContractChanged { name: name.into(), now },
         StoreFault::Full => PlantError::LimitReached { what: "contracts in the directory", limit: MAX_CONTRACTS },

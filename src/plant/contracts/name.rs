@@ -3,26 +3,11 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::script::names::{self, NameFault};
+
 /// The name a contract is stored under.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContractName(Arc<str>);
-
-/// Why something is no such name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NameFault {
-    /// Not made of what names are made of.
-    #[error("1 to 64 letters, digits, dots, dashes and underscores, the first a letter or a digit")]
-    Form,
-    /// It ends in a dot, which some systems drop.
-    #[error("it ends in a dot, which is not kept everywhere")]
-    Dot,
-    /// A device of another operating system.
-    #[error("it is the name of a device on some systems")]
-    Device,
-    /// The name of the file, not of the contract.
-    #[error("the name goes without .types.json")]
-    Ending,
-}
 
 impl ContractName {
     /// Takes a name (S-052).
@@ -31,18 +16,7 @@ impl ContractName {
     ///
     /// When it could be anything but a name.
     pub fn parse(text: &str) -> Result<Self, NameFault> {
-        let kept = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        let starts = text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
-        if !starts || text.len() > LONGEST || !text.bytes().all(kept) {
-            return Err(NameFault::Form);
-        }
-        if text.ends_with('.') {
-            return Err(NameFault::Dot);
-        }
-        if text.to_ascii_lowercase().ends_with(ENDING) {
-            return Err(NameFault::Ending);
-        }
-        if is_device(text) { Err(NameFault::Device) } else { Ok(Self(text.into())) }
+        names::check(text, &[ENDING]).map(|()| Self(text.into()))
     }
 
     /// The name a file stands for, if it is one of a contract.
@@ -71,18 +45,8 @@ impl fmt::Display for ContractName {
     }
 }
 
-/// Whether some system opens a device instead of a file of this name, whatever follows the first dot.
-fn is_device(text: &str) -> bool {
-    let stem = text.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let numbered = |stem: &str| stem.len() == 4 && stem.ends_with(|last: char| last.is_ascii_digit());
-    matches!(stem.as_str(), "con" | "prn" | "aux" | "nul")
-        || ((stem.starts_with("com") || stem.starts_with("lpt")) && numbered(&stem))
-}
-
 /// What the file of a contract ends in.
 const ENDING: &str = ".types.json";
-/// Bytes of a name.
-const LONGEST: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -120,8 +84,8 @@ mod tests {
             ("NUL.x", NameFault::Device),
             ("Com1", NameFault::Device),
             ("lpt9.tar.gz", NameFault::Device),
-            ("oven.types.json", NameFault::Ending),
-            ("oven.TYPES.json", NameFault::Ending),
+            ("oven.types.json", NameFault::Ending(ENDING)),
+            ("oven.TYPES.json", NameFault::Ending(ENDING)),
         ];
         for (text, fault) in bad {
             assert_eq!(ContractName::parse(text), Err(*fault), "{text:?}");

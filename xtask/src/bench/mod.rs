@@ -5,6 +5,7 @@
 
 mod bridge;
 mod broker;
+mod crowds;
 mod fakes;
 mod floor;
 mod http;
@@ -101,8 +102,9 @@ const QUICK: Plan = Plan {
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
 /// everything answers; `--watching` measures only how others are watched, `--fakes` only what many fakes cost, `--hub` only
-/// calls over a hub, `--http` only the HTTP door, `--signing` only what signatures cost; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and
-/// only runs a stock broker and the peers, for a profiler.
+/// calls over a hub and how long a list of two crowds takes, `--http` only the HTTP door, `--signing` only what signatures cost;
+/// `--binary FILE` measures that file instead of building one; `--peers` measures nothing and only runs a stock broker and the
+/// peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let (mut plan, mut binary, mut only) = (FULL, None, None);
     let mut words = words.iter();
@@ -135,6 +137,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         let hub = hub::measure(&binary, &plan)?;
         println!("{hub}");
         missed.extend(hub.judge().err());
+        let crowds = crowds::measure(&binary, &plan)?;
+        println!("{crowds}");
+        missed.extend(crowds.judge(release).err());
     }
     if wanted("--http") {
         let http = http::measure(&binary, &plan)?;

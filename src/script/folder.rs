@@ -2,18 +2,18 @@
 //! link, so that nothing put there in the meantime leads elsewhere; the directory itself is where a person said it is, and
 //! may be a link of theirs.
 //!
-//! On systems without such calls a file is looked at before it is opened, which is the nearest there is.
+//! Contracts and scripts are kept through it alike. On systems without such calls a file is looked at before it is opened, which is the nearest there is.
 
 use std::io;
 
 #[cfg(not(unix))]
-pub(super) use portable::Folder;
+pub(crate) use portable::Folder;
 #[cfg(unix)]
-pub(super) use posix::Folder;
+pub(crate) use posix::Folder;
 
 /// What stands under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A plain file.
     File,
     /// A symbolic link.
@@ -61,10 +61,10 @@ impl From<io::Error> for FileFault {
             Kind::PermissionDenied => Self::System("the system does not permit it"),
             Kind::ReadOnlyFilesystem => Self::System("it is on a disk that is read-only"),
             Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => Self::System("the disk is full"),
-            Kind::NotADirectory => Self::System("the directory of contracts is not a directory"),
+            Kind::NotADirectory => Self::System("what was to be the directory is none"),
             Kind::Interrupted | Kind::ResourceBusy => Self::System("the disk is busy"),
             _ => {
-                tracing::warn!(%error, "the directory of contracts");
+                tracing::warn!(%error, "a directory of ours");
                 Self::System("the disk does not answer as it should; the log has the details")
             }
         }
@@ -73,7 +73,7 @@ impl From<io::Error> for FileFault {
 
 /// How a written file takes its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// Only where nothing is yet.
     Free,
     /// Whatever was there is gone, at once.
@@ -90,7 +90,7 @@ mod posix {
     };
 
     use rustix::{
-        fs::{AtFlags, Dir, FileType, Mode, OFlags, linkat, openat, renameat, statat, unlinkat},
+        fs::{AtFlags, Dir, FileType, Mode, OFlags, linkat, mkdirat, openat, renameat, statat, unlinkat},
         io::Errno,
     };
 
@@ -98,13 +98,13 @@ mod posix {
 
     /// An open directory.
     #[derive(Debug)]
-    pub(in super::super) struct Folder {
+    pub(crate) struct Folder {
         directory: OwnedFd,
     }
 
     impl Folder {
         /// Opens it; `None` while it is not there.
-        pub(in super::super) fn open(path: &Path) -> Result<Option<Self>, FileFault> {
+        pub(crate) fn open(path: &Path) -> Result<Option<Self>, FileFault> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             match rustix::fs::open(path, flags, Mode::empty()) {
                 Ok(directory) => Ok(Some(Self { directory })),
@@ -114,13 +114,34 @@ mod posix {
         }
 
         /// Makes it if it is not there, and opens it.
-        pub(in super::super) fn create(path: &Path) -> Result<Self, FileFault> {
+        pub(crate) fn create(path: &Path) -> Result<Self, FileFault> {
             fs::create_dir_all(path)?;
             Self::open(path)?.ok_or(FileFault::Missing)
         }
 
+        /// A directory in this one, made if it is not there; one that is a link is refused.
+        pub(crate) fn below(&self, name: &str) -> Result<Self, FileFault> {
+            match mkdirat(&self.directory, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match openat(&self.directory, name, flags, Mode::empty()) {
+                Ok(directory) => Ok(Self { directory }),
+                Err(Errno::LOOP | Errno::MLINK) => Err(FileFault::Link),
+                Err(error) => Err(io::Error::from(error).into()),
+            }
+        }
+
+        /// A new file, to be written little by little.
+        pub(crate) fn fresh(&self, name: &str) -> Result<File, FileFault> {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = openat(&self.directory, name, flags, Mode::from_raw_mode(0o666)).map_err(io::Error::from)?;
+            Ok(File::from(file))
+        }
+
         /// The names in it with what they are, at most `limit`, and whether there are more.
-        pub(in super::super) fn entries(&self, limit: usize) -> Result<(Vec<(String, Kind)>, bool), FileFault> {
+        pub(crate) fn entries(&self, limit: usize) -> Result<(Vec<(String, Kind)>, bool), FileFault> {
             let mut entries = Vec::new();
             for entry in Dir::read_from(&self.directory).map_err(io::Error::from)? {
                 let entry = entry.map_err(io::Error::from)?;
@@ -142,7 +163,7 @@ mod posix {
         }
 
         /// What stands under a name; `None` if nothing does.
-        pub(in super::super) fn kind(&self, name: &str) -> Result<Option<Kind>, FileFault> {
+        pub(crate) fn kind(&self, name: &str) -> Result<Option<Kind>, FileFault> {
             match statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => Ok(Some(kind(FileType::from_raw_mode(stat.st_mode)))),
                 Err(Errno::NOENT) => Ok(None),
@@ -151,7 +172,7 @@ mod posix {
         }
 
         /// Reads a plain file of at most `limit` bytes.
-        pub(in super::super) fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, FileFault> {
+        pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, FileFault> {
             // Non-blocking, or opening a pipe would wait for whoever writes into it.
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = match openat(&self.directory, name, flags, Mode::empty()) {
@@ -171,13 +192,7 @@ mod posix {
         }
 
         /// Writes a file under a name of its own and gives it `name` when it is whole and on the disk.
-        pub(in super::super) fn write(
-            &self,
-            name: &str,
-            temporary: &str,
-            bytes: &[u8],
-            place: Place,
-        ) -> Result<(), FileFault> {
+        pub(crate) fn write(&self, name: &str, temporary: &str, bytes: &[u8], place: Place) -> Result<(), FileFault> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(0o666);
             let file = openat(&self.directory, temporary, flags, mode).map_err(io::Error::from)?;
@@ -212,7 +227,7 @@ mod posix {
         }
 
         /// Removes a file.
-        pub(in super::super) fn remove(&self, name: &str) -> Result<(), FileFault> {
+        pub(crate) fn remove(&self, name: &str) -> Result<(), FileFault> {
             unlinkat(&self.directory, name, AtFlags::empty()).map_err(io::Error::from)?;
             self.sync()
         }
@@ -249,26 +264,38 @@ mod portable {
 
     /// A directory.
     #[derive(Debug)]
-    pub(in super::super) struct Folder {
+    pub(crate) struct Folder {
         path: PathBuf,
     }
 
     impl Folder {
-        pub(in super::super) fn open(path: &Path) -> Result<Option<Self>, FileFault> {
+        pub(crate) fn open(path: &Path) -> Result<Option<Self>, FileFault> {
             match fs::metadata(path) {
                 Ok(about) if about.is_dir() => Ok(Some(Self { path: path.to_owned() })),
-                Ok(_) => Err(FileFault::System("the directory of contracts is not a directory")),
+                Ok(_) => Err(FileFault::System("what was to be the directory is none")),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error.into()),
             }
         }
 
-        pub(in super::super) fn create(path: &Path) -> Result<Self, FileFault> {
+        pub(crate) fn create(path: &Path) -> Result<Self, FileFault> {
             fs::create_dir_all(path)?;
             Self::open(path)?.ok_or(FileFault::Missing)
         }
 
-        pub(in super::super) fn entries(&self, limit: usize) -> Result<(Vec<(String, Kind)>, bool), FileFault> {
+        pub(crate) fn below(&self, name: &str) -> Result<Self, FileFault> {
+            let path = self.path.join(name);
+            if path.symlink_metadata().is_ok_and(|about| about.file_type().is_symlink()) {
+                return Err(FileFault::Link);
+            }
+            Self::create(&path)
+        }
+
+        pub(crate) fn fresh(&self, name: &str) -> Result<File, FileFault> {
+            Ok(OpenOptions::new().write(true).create_new(true).open(self.path.join(name))?)
+        }
+
+        pub(crate) fn entries(&self, limit: usize) -> Result<(Vec<(String, Kind)>, bool), FileFault> {
             let mut entries = Vec::new();
             for entry in fs::read_dir(&self.path)? {
                 let entry = entry?;
@@ -280,7 +307,7 @@ mod portable {
             Ok((entries, false))
         }
 
-        pub(in super::super) fn kind(&self, name: &str) -> Result<Option<Kind>, FileFault> {
+        pub(crate) fn kind(&self, name: &str) -> Result<Option<Kind>, FileFault> {
             match fs::symlink_metadata(self.path.join(name)) {
                 Ok(about) => Ok(Some(kind(about.file_type()))),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -288,7 +315,7 @@ mod portable {
             }
         }
 
-        pub(in super::super) fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, FileFault> {
+        pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, FileFault> {
             match self.kind(name)? {
                 Some(Kind::File) => {}
                 None => return Err(FileFault::Missing),
@@ -303,13 +330,7 @@ mod portable {
             if length > limit { Err(FileFault::TooLarge { bytes: length, limit }) } else { Ok(bytes) }
         }
 
-        pub(in super::super) fn write(
-            &self,
-            name: &str,
-            temporary: &str,
-            bytes: &[u8],
-            place: Place,
-        ) -> Result<(), FileFault> {
+        pub(crate) fn write(&self, name: &str, temporary: &str, bytes: &[u8], place: Place) -> Result<(), FileFault> {
             let (name, temporary) = (self.path.join(name), self.path.join(temporary));
             let written = fill(&temporary, bytes).and_then(|()| match place {
                 Place::Free if name.symlink_metadata().is_ok() => Err(FileFault::There),
@@ -319,7 +340,7 @@ mod portable {
             written
         }
 
-        pub(in super::super) fn remove(&self, name: &str) -> Result<(), FileFault> {
+        pub(crate) fn remove(&self, name: &str) -> Result<(), FileFault> {
             Ok(fs::remove_file(self.path.join(name))?)
         }
     }

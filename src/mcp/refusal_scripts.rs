@@ -1,0 +1,93 @@
+//! What could not be done with a script, here or on another node, as the error object: the part of `refusal` that is about
+//! programs. No path of this machine is in it.
+
+use serde_json::json;
+
+use super::{ErrorCode, Outcome, ToolError};
+use crate::{
+    plant::{PlantError, Target, nearest},
+    script::ScriptFault,
+    wire::RemoteError,
+};
+
+pub(super) fn of_scripts(error: PlantError, message: String) -> ToolError {
+    match error {
+        PlantError::Script(fault) => of_fault(fault, message),
+        PlantError::NoScripts => ToolError::new(ErrorCode::CannotRead, message)
+            .cause("the bridge was started without --scripts")
+            .fix("give `node`, the name of a node that can be scripted; or ask a person to start the bridge with --scripts")
+            .outcome(Outcome::NotRun),
+        PlantError::NotScriptable { node } => ToolError::new(ErrorCode::UnknownNamespace, message)
+            .cause(format!("{node} was not started with --scripts and --scriptable-by, so the namespace does not exist there"))
+            .fix(format!("ask whoever runs {node} to name this bridge with --scriptable-by, or leave `node` out"))
+            .outcome(Outcome::NotRun),
+        PlantError::MayNotScript { target, refusal } => forbidden(&target, &refusal, message),
+        PlantError::FarEnd { target, refusal: Some(refusal), .. } => ToolError::new(ErrorCode::InstallFailed, message)
+            .cause(format!("{} began it, and then said this", target.peer))
+            .problem(refusal.message.as_str())
+            .peer_error(&refusal.code, &refusal.message),
+        PlantError::FarEnd { target, .. } => ToolError::new(ErrorCode::UnknownOutcome, message)
+            .cause("it was begun on another node, and nothing conclusive came back")
+            .fix(format!("do not repeat it; see what is there: list_packages {}", json!({"node": target.peer.as_str()}))),
+        _ => ToolError::new(ErrorCode::CannotRead, message),
+    }
+}
+
+/// The far node decides, and nothing here is to be configured (tools.md 6).
+fn forbidden(target: &Target, refusal: &RemoteError, message: String) -> ToolError {
+    let node = &target.peer;
+    ToolError::new(ErrorCode::PeerRefused, message)
+        .cause(format!("{node} has not named this bridge, or cannot be sure that it is this bridge"))
+        .fix(format!(
+            "whoever runs {node} must name this bridge with --scriptable-by, and both need --sign with a key file that lists the \
+             other; keys travel by hand, never over the network"
+        ))
+        .peer_error(&refusal.code, &refusal.message)
+        .outcome(Outcome::NotRun)
+}
+
+fn of_fault(fault: ScriptFault, message: String) -> ToolError {
+    let not_run = |code| ToolError::new(code, message.clone()).outcome(Outcome::NotRun);
+    match fault {
+        ScriptFault::Name { fault, .. } => {
+            not_run(ErrorCode::BadArgument).argument("/name").expected(fault.to_string())
+        }
+        ScriptFault::Unknown { name, names } => not_run(ErrorCode::UnknownScript)
+            .alternatives(nearest(&name, names.iter().map(String::as_str)))
+            .fix("call list_scripts {}, or save_script first"),
+        ScriptFault::Running { name, .. } => not_run(ErrorCode::AlreadyRunning).fix(format!(
+            "stop_script {0} first, or read what it writes with script_output {0}",
+            json!({"name": name})
+        )),
+        ScriptFault::NotRunning { name } => not_run(ErrorCode::UnknownScript)
+            .cause("it was not started, or has ended by itself")
+            .fix(format!("script_output {} tells how it ended; list_scripts {{}} what runs", json!({"name": name}))),
+        ScriptFault::NeverStarted { .. } => not_run(ErrorCode::UnknownScript)
+            .cause("output is kept from the start of a run on, of the last ten runs")
+            .fix("start_script first; list_scripts {} tells what there is"),
+        ScriptFault::TooMany { limit } => not_run(ErrorCode::LimitReached)
+            .detail("limit", limit)
+            .fix("stop one that is not needed: list_scripts {}, then stop_script"),
+        ScriptFault::Full { limit } => not_run(ErrorCode::LimitReached)
+            .detail("limit", limit)
+            .fix("delete one that is not needed: list_scripts {}, then delete_script"),
+        ScriptFault::Toolchain(why) => {
+            not_run(ErrorCode::InvalidScript).cause("what would run it is not fit for it").fix(why)
+        }
+        ScriptFault::Start { .. } => not_run(ErrorCode::InvalidScript)
+            .cause("its process could not be started")
+            .fix("ask a person to look at the machine of the bridge"),
+        ScriptFault::File { .. } | ScriptFault::Content { .. } => not_run(ErrorCode::CannotWrite)
+            .cause("a file in the directory of scripts is not what it should be")
+            .fix("if it is not the name, ask a person to look at the directory the bridge was given with --scripts"),
+        ScriptFault::Spec { why, .. } => not_run(ErrorCode::BadArgument)
+            .argument("/spec")
+            .expected(why)
+            .fix("name a package of the registry: mqtt, @scope/name, name@^1.2 for npm; name==1.2 for pip"),
+        ScriptFault::Install { output, .. } => ToolError::new(ErrorCode::InstallFailed, message)
+            .problem(if output.is_empty() { "it said nothing".to_owned() } else { output }),
+        ScriptFault::Cancelled { .. } => {
+            ToolError::new(ErrorCode::Cancelled, message).fix("call list_packages {} for what is there")
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Programs that are not ours, run beside the bridge and never in it.
+//!
+//! [`Supervisor`] starts one under a supervisor of our own: a second process of this binary that limits it, holds it
+//! together with everything it begins, and ends all of it when the bridge says so or is gone. Who needs to run something,
+//! scripts and handlers of fakes alike, begins here and nowhere else.
+//!
+//! [`Scripts`] are peers kept as programs: a directory of them, their runs, what they write, their packages; and
+//! [`scripting`] is what another node may do with them.
+
+mod environment;
+mod fault;
+pub(crate) mod folder;
+mod gather;
+mod host;
+pub(crate) mod names;
+mod packages;
+mod plan;
+mod process;
+mod record;
+mod results;
+mod ring;
+mod run;
+mod scripting;
+mod specifier;
+mod store;
+pub mod supervise;
+mod toolchain;
+
+pub use environment::{Inherited, Whereabouts};
+pub use fault::ScriptFault;
+pub use folder::FileFault;
+pub use host::{Bounds, Scripts, ScriptsConfig};
+pub use names::NameFault;
+pub use packages::Wanted;
+pub use plan::{Ended, EndedBy, Input, Limits, Plan, StartFault};
+pub use process::{End, Line, Process, Supervisor};
+pub use results::{
+    Language, Output, Package, PackageList, Packager, PackagesChanged, RunEnd, SavedScript, ScriptLine, ScriptList,
+    ScriptText, StartedScript, StoppedScript,
+};
+pub use scripting::{NAMESPACE, served};
+pub use store::ScriptName;
+
+/// Does what waits for a disk on a thread where that holds up nobody.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is being taken down, and whoever waits here with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// How a program ended, in words.
+fn how(ended: &Ended) -> String {
+    match (ended.code, ended.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "no exit code".to_owned(),
+    }
+}

@@ -1,0 +1,176 @@
+//! What runs wrote, on the disk: the last runs of each script, each in a file of its own of bounded size, for whoever asks
+//! after the bridge was started again.
+
+use std::{fs::File, io::Write as _};
+
+use super::{
+    FileFault, ScriptFault, ScriptName,
+    folder::{Folder, Kind},
+    results::RunEnd,
+    ring::LINES,
+    store::file_fault,
+};
+
+/// The record of one run. What is written waits here until there is enough, or a moment has passed.
+#[derive(Debug)]
+pub(super) struct Record {
+    file: File,
+    pending: Vec<u8>,
+    taken: usize,
+    left_out: u64,
+    broken: bool,
+}
+
+impl Record {
+    /// Begins the record of a run, and forgets the oldest.
+    pub(super) fn begin(folder: &Folder, name: &ScriptName, run: &str) -> Result<Self, ScriptFault> {
+        let below = folder.below(FOLDER).map_err(|fault| file_fault(FOLDER, fault))?;
+        let mut kept = kept(&below, name)?;
+        kept.sort_unstable();
+        let surplus = (kept.len() + 1).saturating_sub(RUNS);
+        for old in kept.into_iter().take(surplus) {
+            let file = file(name, &old);
+            below.remove(&file).map_err(|fault| file_fault(&file, fault))?;
+        }
+        let file = file(name, run);
+        let file = below.fresh(&file).map_err(|fault| file_fault(&file, fault))?;
+        Ok(Self { file, pending: Vec::new(), taken: 0, left_out: 0, broken: false })
+    }
+
+    /// Takes a line in; beyond the bound lines are only counted.
+    pub(super) fn push(&mut self, line: &str) {
+        if self.left_out > 0 || self.taken + line.len() + 1 > HEAD {
+            self.left_out += 1;
+            return;
+        }
+        self.taken += line.len() + 1;
+        self.pending.extend_from_slice(line.as_bytes());
+        self.pending.push(b'\n');
+    }
+
+    /// Whether so much waits that it should be written.
+    pub(super) fn is_full(&self) -> bool {
+        self.pending.len() >= WAITING
+    }
+
+    /// Whether anything waits.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Writes what waits. A disk that is full ends the record, not the run.
+    pub(super) fn flush(&mut self) {
+        if !self.broken && self.file.write_all(&self.pending).is_err() {
+            self.broken = true;
+            tracing::warn!("the record of a script's run cannot be written; its output is kept in memory only");
+        }
+        self.pending = Vec::new();
+    }
+
+    /// Whether lines were left out, so that its end has to be told again.
+    pub(super) fn is_cut(&self) -> bool {
+        self.left_out > 0
+    }
+
+    /// Writes the end: the last lines that were left out, and how it ended.
+    pub(super) fn end(mut self, last: &[String], ended: &RunEnd) {
+        if self.is_cut() {
+            let mut bytes = 0;
+            let fits =
+                last.iter().rev().take(usize::try_from(self.left_out).unwrap_or(usize::MAX)).take_while(|line| {
+                    bytes += line.len() + 1;
+                    bytes <= TAIL
+                });
+            let kept = fits.count();
+            let missing = self.left_out - kept as u64;
+            self.pending.extend_from_slice(format!("({missing} lines are not kept)\n").as_bytes());
+            for line in last.iter().skip(last.len() - kept) {
+                self.pending.extend_from_slice(line.as_bytes());
+                self.pending.push(b'\n');
+            }
+        }
+        self.pending.extend_from_slice(last_line(ended).as_bytes());
+        self.pending.push(b'\n');
+        self.flush();
+    }
+}
+
+/// How a run ended, as its output says it.
+fn last_line(ended: &RunEnd) -> String {
+    let code = ended.code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+    let signal = ended.signal.map(|signal| format!(", signal {signal}")).unwrap_or_default();
+    format!("(ended: code {code}{signal})")
+}
+
+/// What is kept of one run, or of the last one: its name and its last lines.
+pub(super) fn read(
+    folder: &Folder,
+    name: &ScriptName,
+    run: Option<&str>,
+) -> Result<(String, Vec<String>), ScriptFault> {
+    let never = || ScriptFault::NeverStarted {
+        what: run.map_or_else(|| format!("'{name}'"), |run| format!("run {run} of '{name}'")),
+    };
+    // Looking makes nothing.
+    if folder.kind(FOLDER).map_err(|fault| file_fault(FOLDER, fault))?.is_none() {
+        return Err(never());
+    }
+    let below = folder.below(FOLDER).map_err(|fault| file_fault(FOLDER, fault))?;
+    let kept = kept(&below, name)?;
+    let wanted = match run {
+        Some(run) => kept.into_iter().find(|kept| kept == run),
+        None => kept.into_iter().max(),
+    };
+    let run = wanted.ok_or_else(never)?;
+    let file = file(name, &run);
+    let bytes = match below.read(&file, LARGEST) {
+        Ok(bytes) => bytes,
+        Err(FileFault::Missing) => return Err(never()),
+        Err(fault) => return Err(file_fault(&file, fault)),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(LINES);
+    Ok((run, lines.iter().skip(from).map(|line| (*line).to_owned()).collect()))
+}
+
+/// The runs that are kept of a script.
+fn kept(below: &Folder, name: &ScriptName) -> Result<Vec<String>, ScriptFault> {
+    let (entries, _) = below.entries(MAX_ENTRIES).map_err(|fault| file_fault(FOLDER, fault))?;
+    let run = |(file, kind): (String, Kind)| {
+        let run = file.strip_prefix(name.as_str())?.strip_prefix('.')?.strip_suffix(ENDING)?;
+        (kind == Kind::File && is_run(run)).then(|| run.to_owned())
+    };
+    Ok(entries.into_iter().filter_map(run).collect())
+}
+
+/// Whether this names a run: the moment, in digits, and a few more of chance.
+pub(super) fn is_run(text: &str) -> bool {
+    let rest = text.split_once('-');
+    rest.is_some_and(|(moment, chance)| {
+        moment.len() == 17
+            && moment.bytes().all(|byte| byte.is_ascii_digit())
+            && chance.len() == 4
+            && chance.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+fn file(name: &ScriptName, run: &str) -> String {
+    format!("{name}.{run}{ENDING}")
+}
+
+/// Where they are, in the directory of scripts.
+const FOLDER: &str = ".runs";
+const ENDING: &str = ".log";
+/// Runs that are kept of a script.
+const RUNS: usize = 10;
+/// Bytes of a record from its beginning.
+const HEAD: usize = 512 * 1024;
+/// Bytes of it from its end, if it is longer.
+const TAIL: usize = 256 * 1024;
+/// Bytes that wait to be written.
+const WAITING: usize = 64 * 1024;
+/// Bytes of a record that are read.
+const LARGEST: u64 = 1024 * 1024;
+/// Entries of that directory that are looked at: all runs of all scripts, and some junk.
+const MAX_ENTRIES: usize = 8_192;

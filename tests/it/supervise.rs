@@ -1,0 +1,244 @@
+//! Programs under the supervisor: what they are given, what limits them, and that nothing of them is left. F-25, F-28.
+
+use std::{path::Path, time::Duration};
+
+use plantbridge::script::{Ended, EndedBy, Input, Limits, Plan, Process, StartFault, Supervisor};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines},
+    process::ChildStdout,
+    time::timeout,
+};
+
+/// Longer than anything here takes; what takes this long hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn supervisor() -> Supervisor {
+    Supervisor::at(env!("CARGO_BIN_EXE_plantbridge").into())
+}
+
+fn shell(text: &str) -> Plan {
+    Plan {
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".into(), text.into()],
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("ONLY".into(), "this".into())],
+        directory: std::env::temp_dir(),
+        input: Input::Closed,
+        limits: Limits::default(),
+    }
+}
+
+async fn start(plan: &Plan) -> Process {
+    timeout(PATIENCE, supervisor().start(plan)).await.unwrap().unwrap()
+}
+
+/// Runs it to its own end; gives what it wrote.
+async fn run(plan: &Plan) -> (Ended, String, String) {
+    let Process { line, mut output, mut errors, end, .. } = start(plan).await;
+    let (mut out, mut err) = (String::new(), String::new());
+    let all = async {
+        let (a, b) = tokio::join!(output.read_to_string(&mut out), errors.read_to_string(&mut err));
+        a.unwrap();
+        b.unwrap();
+        end.wait().await
+    };
+    let ended = timeout(PATIENCE, all).await.unwrap();
+    drop(line);
+    (ended, out, err)
+}
+
+fn lines(output: ChildStdout) -> Lines<BufReader<ChildStdout>> {
+    BufReader::new(output).lines()
+}
+
+async fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
+    timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap()
+}
+
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+#[tokio::test]
+async fn an_exit_code_a_signal_and_both_outputs_come_back() {
+    let (ended, out, err) = run(&shell("echo said; echo wrong >&2; exit 7")).await;
+    assert_eq!((ended.code, ended.signal, ended.by), (Some(7), None, EndedBy::Itself));
+    assert_eq!((out.as_str(), err.as_str()), ("said\n", "wrong\n"));
+    let (ended, ..) = run(&shell("kill -9 $$")).await;
+    assert_eq!((ended.code, ended.signal, ended.by), (None, Some(9), EndedBy::Itself));
+}
+
+/// F-25: an environment is what was given, all of it and nothing else.
+#[tokio::test]
+async fn the_environment_is_the_one_of_the_plan() {
+    let mut plan = shell("");
+    plan.program = "env".into();
+    plan.arguments.clear();
+    let (_, out, _) = run(&plan).await;
+    let mut lines: Vec<&str> = out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["ONLY=this", "PATH=/usr/bin:/bin"]);
+}
+
+#[tokio::test]
+async fn a_program_has_no_descriptor_of_ours_and_an_empty_input() {
+    const TEXT: &str = "cat; ls /proc/self/fd | tr '\\n' ' '";
+    let (_, out, _) = run(&shell(TEXT)).await;
+    // Whoever runs the tests may hand something down to every child.
+    let mut plain = std::process::Command::new("/bin/sh");
+    let plain = plain.args(["-c", TEXT]).stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(out, String::from_utf8(plain.stdout).unwrap());
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_says_why() {
+    let mut plan = shell("");
+    plan.program = "/nowhere/to/be/found".into();
+    assert_eq!(supervisor().start(&plan).await.unwrap_err(), StartFault::Missing);
+    plan.program = "/etc/passwd".into();
+    assert_eq!(supervisor().start(&plan).await.unwrap_err(), StartFault::NotPermitted);
+    let mut plan = shell("");
+    plan.directory = "/nowhere/to/be/found".into();
+    assert_eq!(supervisor().start(&plan).await.unwrap_err(), StartFault::Missing);
+    plan = shell(&"x".repeat(2 << 20));
+    assert!(matches!(supervisor().start(&plan).await, Err(StartFault::System(_))));
+    assert!(Supervisor::at("/nowhere/to/be/found".into()).start(&shell("")).await.is_err());
+    // What is no supervisor says nothing, and that is an end too.
+    assert!(Supervisor::at("/bin/true".into()).start(&shell("")).await.is_err());
+}
+
+/// A dropped line asks it to end; what ends in time is not killed.
+#[tokio::test]
+async fn a_program_is_asked_before_it_is_killed() {
+    let Process { line, output, end, .. } =
+        start(&shell("trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done")).await;
+    let mut lines = lines(output);
+    assert_eq!(next(&mut lines).await, "ready");
+    drop(line);
+    assert_eq!(next(&mut lines).await, "bye");
+    let ended = end.wait().await;
+    assert_eq!((ended.code, ended.by, ended.survivors), (Some(3), EndedBy::Asked, 0));
+}
+
+/// A script that ignores SIGTERM, forks, and leaves its group and its session.
+#[tokio::test]
+async fn nothing_survives_that_ignores_forks_or_leaves() {
+    let away = "setsid sh -c 'trap \"\" TERM HUP; echo $$; while :; do sleep 0.01; done' &";
+    let plan = shell(&format!(
+        "trap '' TERM; {away} (sh -c 'echo $$; exec sleep 1000' &) ; echo $$; while :; do sleep 0.01; done"
+    ));
+    let Process { line, output, end, .. } = start(&plan).await;
+    let mut lines = lines(output);
+    let mut pids = Vec::new();
+    for _ in 0..3 {
+        pids.push(next(&mut lines).await.parse::<u32>().unwrap());
+    }
+    assert!(pids.iter().all(|pid| lives(*pid)), "{pids:?}");
+    drop(line);
+    let ended = timeout(PATIENCE, end.wait()).await.unwrap();
+    assert_eq!((ended.signal, ended.by, ended.survivors), (Some(9), EndedBy::Asked, 0));
+    assert!(pids.iter().all(|pid| !lives(*pid)), "{pids:?}");
+}
+
+/// One that ends and leaves others behind: they go with it, wherever they went.
+#[tokio::test]
+async fn what_a_program_leaves_behind_is_ended_and_counted() {
+    let text = "f=$(mktemp); export f; setsid sh -c 'echo $$ > $f; exec sleep 1000' &
+        until [ -s $f ]; do :; done; cat $f; rm $f; exit 0";
+    let (ended, out, _) = run(&shell(text)).await;
+    assert_eq!((ended.code, ended.by, ended.left_behind, ended.survivors), (Some(0), EndedBy::Itself, 1, 0));
+    assert!(!lives(out.trim().parse().unwrap()));
+}
+
+/// One that is stopped hears no signal but the last.
+#[tokio::test]
+async fn a_stopped_program_ends_as_well() {
+    let Process { pid, line, output, end, .. } = start(&shell("echo ready; kill -STOP $$; sleep 1000")).await;
+    assert_eq!(next(&mut lines(output)).await, "ready");
+    drop(line);
+    let ended = timeout(PATIENCE, end.wait()).await.unwrap();
+    assert_eq!((ended.by, ended.survivors, lives(pid)), (EndedBy::Asked, 0, false));
+}
+
+/// Killing the supervisor frees nobody.
+#[tokio::test]
+async fn a_supervisor_that_is_killed_takes_the_program_along() {
+    let Process { pid, line, output, end, .. } = start(&shell("echo $PPID; exec sleep 1000")).await;
+    let supervisor = next(&mut lines(output)).await;
+    assert!(std::process::Command::new("kill").args(["-9", &supervisor]).status().unwrap().success());
+    let ended = timeout(PATIENCE, end.wait()).await.unwrap();
+    assert_eq!(ended.by, EndedBy::Lost);
+    drop(line);
+    // Whoever adopted it reaps it.
+    timeout(PATIENCE, async {
+        while lives(pid) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+}
+
+/// Asking the supervisor itself, as an init system does with all processes of a service.
+#[tokio::test]
+async fn a_supervisor_that_is_asked_to_end_ends_in_order() {
+    let Process { pid, line, output, end, .. } = start(&shell("echo $PPID; exec sleep 1000")).await;
+    let supervisor = next(&mut lines(output)).await;
+    assert!(std::process::Command::new("kill").args(["-TERM", &supervisor]).status().unwrap().success());
+    let ended = timeout(PATIENCE, end.wait()).await.unwrap();
+    assert_eq!((ended.by, ended.signal, lives(pid)), (EndedBy::Asked, Some(15), false));
+    drop(line);
+}
+
+#[tokio::test]
+async fn time_memory_processor_and_files_are_limited() {
+    let limited = |text: &str, limits: Limits| Plan { limits, ..shell(text) };
+    let (ended, ..) = run(&limited("exec sleep 1000", Limits { run_ms: Some(200), ..Limits::default() })).await;
+    assert_eq!((ended.signal, ended.by), (Some(15), EndedBy::Time));
+
+    let memory = Limits { memory: Some(64 << 20), ..Limits::default() };
+    let (ended, out, err) = run(&limited("head -c 300000000 /dev/zero | tail | wc -c", memory)).await;
+    assert!(out.trim() != "300000000" && err.contains("memory"), "{ended:?} {out} {err}");
+
+    let cpu = Limits { cpu_seconds: Some(1), ..Limits::default() };
+    let (ended, ..) = run(&limited("while :; do :; done", cpu)).await;
+    assert!(matches!(ended.signal, Some(24 | 9)), "{ended:?}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let files = Limits { file_bytes: Some(1 << 20), ..Limits::default() };
+    let mut plan = limited("exec head -c 10000000 /dev/zero > full", files);
+    plan.directory = folder.path().into();
+    let (ended, ..) = run(&plan).await;
+    assert_eq!(ended.signal, Some(25));
+    assert_eq!(size(&folder.path().join("full")), 1 << 20);
+
+    let open = Limits { open_files: Some(16), ..Limits::default() };
+    let (_, out, _) = run(&limited("ulimit -n; ulimit -c", open)).await;
+    assert_eq!(out.lines().collect::<Vec<_>>(), ["16", "0"]);
+}
+
+fn size(path: &Path) -> u64 {
+    path.metadata().unwrap().len()
+}
+
+/// What is written into the line is what the program reads; one that reads nothing can be ended all the same.
+#[tokio::test]
+async fn the_line_is_the_input_of_who_wants_one() {
+    let Process { mut line, output, end, .. } = start(&Plan { input: Input::Passed, ..shell("exec cat") }).await;
+    let mut read = lines(output);
+    for text in ["one", "two"] {
+        line.write(format!("{text}\n").as_bytes()).await.unwrap();
+        assert_eq!(next(&mut read).await, text);
+    }
+    drop(line);
+    assert_eq!(end.wait().await.by, EndedBy::Asked);
+
+    let plan = Plan { input: Input::Passed, ..shell("echo ready; exec sleep 1000") };
+    let Process { mut line, output, end, .. } = start(&plan).await;
+    assert_eq!(next(&mut lines(output)).await, "ready");
+    let flood = vec![b'x'; 8 << 20];
+    // The pipe and both sockets are full long before.
+    assert!(timeout(Duration::from_millis(300), line.write(&flood)).await.is_err());
+    drop(line);
+    assert_eq!(timeout(PATIENCE, end.wait()).await.unwrap().by, EndedBy::Asked);
+}
