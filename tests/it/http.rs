@@ -26,12 +26,12 @@ use crate::{
     silence::ByHand,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 const PAGE: &str = "https://console.example";
 
 /// An open door.
 pub(crate) struct Open {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     switches: Option<Switches>,
     pub(crate) stop: CancellationToken,
     ended: JoinHandle<()>,
@@ -39,7 +39,7 @@ pub(crate) struct Open {
 
 impl Open {
     /// A door for the tools of the tests.
-    async fn new(keys: Keys, config: HttpConfig) -> Self {
+    pub(crate) async fn new(keys: Keys, config: HttpConfig) -> Self {
         let (tools, switches) = crate::harness::tools();
         let limits = Limits { running: 2, queued: 1, ..Limits::default() };
         let incidents = Box::new(|| "incident-1".to_owned());
@@ -57,16 +57,16 @@ impl Open {
         Self { address, switches: None, stop, ended }
     }
 
-    async fn anybody() -> Self {
+    pub(crate) async fn anybody() -> Self {
         Self::new(Keys::default(), HttpConfig::default()).await
     }
 
-    async fn for_named() -> Self {
+    pub(crate) async fn for_named() -> Self {
         let keys = r#"{"tokens": {"key-a": {"name": "a"}, "key-b": {"name": "b"}, "key-eye": {"name": "eye", "read_only": true}}}"#;
         Self::new(Keys::parse(keys).unwrap(), HttpConfig::default()).await
     }
 
-    fn switches(&mut self) -> &mut Switches {
+    pub(crate) fn switches(&mut self) -> &mut Switches {
         self.switches.as_mut().unwrap()
     }
 
@@ -84,7 +84,7 @@ impl Open {
 
 /// One connection.
 pub(crate) struct Wire {
-    stream: TcpStream,
+    pub(crate) stream: TcpStream,
     read: Vec<u8>,
 }
 
@@ -126,12 +126,12 @@ pub(crate) const TYPE: &str = "Content-Type: application/json";
 pub(crate) const BOTH: &str = "Accept: application/json, text/event-stream";
 const USUAL: [&str; 3] = [HOST, TYPE, BOTH];
 
-fn call(id: &Json, tool: &str, arguments: &Json) -> Vec<u8> {
+pub(crate) fn call(id: &Json, tool: &str, arguments: &Json) -> Vec<u8> {
     let params = json!({"name": tool, "arguments": arguments});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string().into_bytes()
 }
 
-fn echo(text: &str) -> Vec<u8> {
+pub(crate) fn echo(text: &str) -> Vec<u8> {
     call(&json!(1), "echo", &json!({"text": text}))
 }
 
@@ -203,7 +203,7 @@ impl Wire {
     }
 
     /// The other end has closed.
-    async fn is_closed(&mut self) -> bool {
+    pub(crate) async fn is_closed(&mut self) -> bool {
         while self.more().await {}
         true
     }
@@ -550,6 +550,79 @@ async fn slow_clients_are_not_waited_for_without_end() {
     door.closed().await;
 }
 
+/// A head over the bound is 431, whether one header is too long or there are too many, and nothing of it runs.
+#[tokio::test]
+async fn a_head_over_the_bound_is_431() {
+    let mut door = Open::anybody().await;
+    let long = format!("X-Long: {}", "x".repeat(20 * 1024));
+    let many: Vec<String> = (0..100).map(|at| format!("X-{at}: x")).collect();
+    let many: Vec<&str> = USUAL.into_iter().chain(many.iter().map(String::as_str)).collect();
+    for headers in [&[HOST, TYPE, BOTH, &long][..], &many] {
+        let mut wire = door.connect().await;
+        wire.send(&post(headers, &echo("x"))).await;
+        let head = wire.head().await;
+        assert!(head.starts_with("http/1.1 431"), "{head}");
+    }
+    assert_eq!(door.switches().echoed.load(Ordering::SeqCst), 0);
+    assert_eq!(ask(&door, &post(&USUAL, &echo("next"))).await.status, 200);
+}
+
+/// A client that asks and asks and reads nothing is let go of, and another is served meanwhile.
+#[tokio::test]
+async fn who_reads_nothing_is_let_go_of() {
+    let config = HttpConfig { unread: Duration::from_millis(200), ..HttpConfig::default() };
+    let door = Open::new(Keys::default(), config).await;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(16 * 1024).unwrap();
+    let mut stalled = socket.connect(door.address).await.unwrap();
+    let request = post(&USUAL, &echo(&"x".repeat(16 * 1024)));
+    let until_gone = async { while stalled.write_all(&request).await.is_ok() {} };
+    let others = async {
+        for _ in 0..20 {
+            assert_eq!(ask(&door, &post(&USUAL, &echo("meanwhile"))).await.status, 200);
+        }
+    };
+    timeout(PATIENCE, async { tokio::join!(until_gone, others) }).await.expect("it is let go of");
+    door.closed().await;
+}
+
+/// The revision of the metadata, the headers that repeat the message, and what a client says of itself have to agree.
+#[tokio::test]
+async fn what_stands_twice_has_to_agree() {
+    let mut door = Open::anybody().await;
+    let mut wire = door.connect().await;
+    let meta = |version: &str| json!({"io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {}});
+    let body = |meta: Json| {
+        let params = json!({"name": "echo", "arguments": {"text": "x"}, "_meta": meta});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string().into_bytes()
+    };
+    let (version, method, name) = ("MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: echo");
+    let good = body(meta("2026-07-28"));
+    let cases: [(&[&str], &[u8], u16, i64); 7] = [
+        (&["MCP-Protocol-Version: 2025-11-25", method, name], &good, 400, -32020),
+        (&[method, name], &good, 400, -32020),
+        (&[version, name], &good, 400, -32020),
+        (&[version, "Mcp-Method: tools/list", name], &good, 400, -32020),
+        (&[version, method, "Mcp-Name: press"], &good, 400, -32020),
+        (&["MCP-Protocol-Version: 2031-01-01", method, name], &body(meta("2031-01-01")), 400, -32022),
+        (&[version, method, name], &body(json!({})), 400, -32602),
+    ];
+    for (headers, body, status, code) in cases {
+        let headers: Vec<&str> = USUAL.iter().chain(headers).copied().collect();
+        let told = wire.ask(&post(&headers, body)).await;
+        assert_eq!((told.status, told.code(), &told.json()["id"]), (status, code, &json!(1)), "{headers:?}");
+    }
+    let ping =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"_meta": meta("2026-07-28")}}).to_string();
+    let told = wire.ask(&post(&[HOST, TYPE, version, "Mcp-Method: ping"], ping.as_bytes())).await;
+    assert_eq!((told.status, told.code()), (404, -32601), "a method this revision no longer has");
+    let initialize = br#"{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}"#;
+    let told = wire.ask(&post(&[HOST, TYPE, version, "Mcp-Method: initialize"], initialize)).await;
+    assert_eq!((told.status, told.code()), (404, -32601), "whatever else it says");
+    assert_eq!(door.switches().echoed.load(Ordering::SeqCst), 0);
+    assert_eq!(wire.ask(&post(&[HOST, TYPE, version, method, name], &good)).await.status, 200);
+}
+
 /// Beyond the bound a connection is turned away at once, and there is room again when one ends.
 #[tokio::test]
 async fn connections_are_bounded() {
@@ -836,6 +909,29 @@ async fn a_container_needs_no_standard_input() {
     let mut out = String::new();
     process.child.stdout.take().unwrap().read_to_string(&mut out).await.unwrap();
     assert_eq!(out, "");
+}
+
+/// F-34: somebody who tries one token after another is a line of the log with a count, and not a line each.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_flood_of_wrong_tokens_does_not_fill_the_log() {
+    let mut process = Process::start(&["--port", "0", "--no-stdio"], &[("PLANTBRIDGE_MCP_TOKEN", "hunter2")]);
+    let first = process.connect().await;
+    let address = first.stream.peer_addr().unwrap();
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for at in 0..50 {
+        let mut wire = Wire { stream: TcpStream::connect(address).await.unwrap(), read: Vec::new() };
+        let header = format!("Authorization: Bearer guess-{at}");
+        assert_eq!(wire.ask(&post(&[HOST, TYPE, &header], ping)).await.status, 401);
+    }
+    process.terminate();
+    let mut lines = Vec::new();
+    while let Some(line) = timeout(PATIENCE, process.said.next_line()).await.expect("it ends").unwrap() {
+        assert!(!line.contains("guess"), "{line}");
+        lines.extend(line.contains("nobody's").then_some(line));
+    }
+    assert!((1..10).contains(&lines.len()), "{lines:#?}");
+    assert_eq!(process.code().await, 0);
 }
 
 /// F-34: doors that would let in who should not come in do not open, in one line, with exit code 1.

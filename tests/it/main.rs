@@ -31,6 +31,7 @@ mod handlers;
 mod harness;
 mod hostile;
 mod http;
+mod http2;
 mod hub;
 mod hub_traffic;
 mod later;

@@ -207,7 +207,7 @@ async fn the_list_comes_in_pages() {
 #[tokio::test]
 async fn a_large_state_is_a_page() {
     let state: serde_json::Map<_, _> = (0..400).map(|at| (format!("m{at}"), json!("x".repeat(400)))).collect();
-    let (plant, _works, _node) = joined(false, Some(state.into()));
+    let (plant, _works, _node) = joined(false, Some(state.into())).await;
     let mut client = client_of(plant, Offer::default()).await;
     let (_, text) = read(&mut client, "peer://works/tank/state").await;
     assert!(text.len() < 32_000, "{}", text.len());

@@ -145,7 +145,7 @@ async fn counted(client: &mut Client) -> u64 {
 /// Two clients share one subscription at the peer, which ends with the last of them, however it ends.
 #[tokio::test(start_paused = true)]
 async fn a_subscription_is_shared_and_ends_with_the_last() {
-    let (plant, _works, _node) = joined(false, None);
+    let (plant, _works, _node) = joined(false, None).await;
     let mut watcher = attached(plant.clone()).await;
     let tank = "peer://works/tank/state";
     let (mut first, mut second) = (Client::named(plant.clone(), "first"), Client::named(plant, "second"));
@@ -172,7 +172,7 @@ async fn a_subscription_is_shared_and_ends_with_the_last() {
 /// A watch tells of its records and, once, of its end; the status of what is there.
 #[tokio::test(start_paused = true)]
 async fn watches_and_the_status_tell_too() {
-    let (plant, _works, node) = joined(false, None);
+    let (plant, _works, node) = joined(false, None).await;
     let mut client = attached(plant.clone()).await;
     let weight = json!({"peer": "works", "namespace": "scale", "event": "weight"});
     let id = client.call("start_watch", weight).await["structuredContent"]["watch"].as_str().unwrap().to_owned();
