@@ -34,13 +34,7 @@ impl Parted {
 
 /// Connects to the first address of `host` that answers within its share of `budget`. The stream is left in
 /// `parted` when it is dropped.
-pub(super) async fn connect(
-    host: &str,
-    port: u16,
-    budget: Duration,
-    parted: Parted,
-    lazy: Lazy,
-) -> io::Result<Prompt> {
+pub(super) async fn connect(host: &str, port: u16, budget: Duration, parted: Parted, lazy: Lazy) -> io::Result<Prompt> {
     let addresses = lookup(host, port).await?;
     let share = budget / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -251,7 +245,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         drop(listener);
-        let error = connect("127.0.0.1", port, Duration::from_secs(5), Parted::default(), Lazy::default()).await.unwrap_err();
+        let error =
+            connect("127.0.0.1", port, Duration::from_secs(5), Parted::default(), Lazy::default()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(error.to_string().contains("127.0.0.1"), "{error}");
     }

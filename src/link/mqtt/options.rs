@@ -7,12 +7,7 @@ use super::{Config, Tls};
 use crate::link::socket::{Lazy, Parted};
 
 /// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
-pub(super) fn options(
-    config: &Config,
-    client_id: &str,
-    tls: Option<&Tls>,
-    parted: Parted,
-) -> MqttOptions {
+pub(super) fn options(config: &Config, client_id: &str, tls: Option<&Tls>, parted: Parted) -> MqttOptions {
     unhurried(config, client_id, tls, parted, Lazy::default())
 }
 
