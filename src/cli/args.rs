@@ -16,7 +16,9 @@ use super::{
     ending::USAGE,
     keys::KeygenArgs,
     network::NetworkArgs,
+    node::NodeArgs,
     peers::PeersArgs,
+    scripts::ScriptArgs,
     serve::ServeArgs,
     shell::{CompletionsArgs, ManArgs},
     watch::WatchArgs,
@@ -38,6 +40,8 @@ pub struct Cli {
 pub(super) enum Command {
     /// Joins a plant network and serves it to an MCP client on standard input and output.
     Mcp(Box<McpArgs>),
+    /// Joins a plant network as a node whose scripts named peers may write, start and stop from afar, without MCP.
+    Node(Box<NodeArgs>),
     /// Lists who is on the network: the name, the links it is reached over, and the shape of what it serves, a hash that changes
     /// when that does. In a pipe one tab stands between them, and no heads.
     Peers(Box<PeersArgs>),
@@ -99,6 +103,11 @@ pub(super) struct McpArgs {
     #[arg(long, value_name = "DIR")]
     pub(super) contracts: Option<PathBuf>,
     #[command(flatten)]
+    pub(super) scripts: ScriptArgs,
+    /// Offers the tools for scripts without a directory of our own: for nodes that named us with --scriptable-by.
+    #[arg(long)]
+    pub(super) remote_scripts: bool,
+    #[command(flatten)]
     pub(super) door: DoorArgs,
     /// Prints the table of all tools and exits.
     #[arg(long, exclusive = true)]
@@ -141,7 +150,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Parsed {
 
 /// What serves others ends with 1 whatever keeps it from starting; what is for people tells wrong usage apart.
 fn wrong_code(arguments: &[OsString]) -> u8 {
-    let serves = |word: &OsString| word == "mcp" || word == "demo";
+    let serves = |word: &OsString| word == "mcp" || word == "demo" || word == "node";
     if arguments.get(1).is_some_and(serves) { 1 } else { USAGE }
 }
 

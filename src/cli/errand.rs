@@ -74,7 +74,7 @@ pub(super) async fn run(
         return Err(StartError(NOWHERE.into()).into());
     }
     let read_only = read_only || environment.read_only;
-    let behaviour = Behaviour { role: "cli", read_only, secrets: environment.secrets, contracts: None };
+    let behaviour = Behaviour { role: "cli", read_only, secrets: environment.secrets, ..Behaviour::default() };
     let network = Network::new(args.network, behaviour)?;
     let (least, named) = (JOIN + network.patience(), network.is_named());
     let (plant, node, running) = network.join();

@@ -19,8 +19,10 @@ mod log;
 mod mcp;
 mod member;
 mod network;
+mod node;
 mod out;
 mod peers;
+mod scripts;
 mod secrets;
 mod security;
 mod serve;
@@ -81,6 +83,10 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
             return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
         Command::Keygen(args) => keys::make(&args).map_err(Failure::from).map(|said| say(&said)),
+        Command::Node(args) => {
+            log::init(log::SERVING);
+            return served(environment.and_then(|environment| block_on(node::serve(node::read(*args, environment)?))?));
+        }
         Command::Supervise => return served(supervise()),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

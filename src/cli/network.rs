@@ -1,6 +1,10 @@
 //! Our peer on its network, put together from what was typed.
 
-use std::{net::IpAddr, path::PathBuf, time::Duration};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use uuid::Uuid;
@@ -8,6 +12,7 @@ use uuid::Uuid;
 use super::{
     StartError,
     environment::Environment,
+    scripts::{Place, ScriptArgs, Scripting},
     secrets::Secrets,
     security::{self, SecurityArgs},
     token,
@@ -23,7 +28,8 @@ use crate::{
     },
     node::{Identity, Node, Running, Serving},
     plant::{Plant, Settings},
-    wire::{PeerName, name::Prefix, topic::Topics},
+    script::Whereabouts,
+    wire::{PeerName, name::Prefix, signing::Secret, topic::Topics},
 };
 
 /// The flags of every subcommand that joins a network.
@@ -123,6 +129,7 @@ pub(super) struct Network {
     insecure: bool,
     named: bool,
     contracts: Option<PathBuf>,
+    scripting: Option<Scripting>,
 }
 
 /// What is not for the flags of the network to say.
@@ -136,6 +143,8 @@ pub(super) struct Behaviour {
     pub(super) secrets: Secrets,
     /// Where contracts are kept.
     pub(super) contracts: Option<PathBuf>,
+    /// Where scripts are kept, and who may reach them.
+    pub(super) scripts: ScriptArgs,
 }
 
 impl Network {
@@ -165,15 +174,7 @@ impl Network {
             (None, Some(_)) => return Err(StartError("--sign signs frames on a broker, and there is none".into())),
             (None, None) => {}
         }
-        match (&mut hub, args.auth) {
-            (Some(link), file) => {
-                link.token = file.as_deref().map(token::of_file).transpose()?.or(behaviour.secrets.token);
-            }
-            (None, Some(_)) => {
-                return Err(StartError("--auth is what is presented to a hub, and there is none".into()));
-            }
-            (None, None) => {}
-        }
+        let derive = present(hub.as_mut(), args.auth.as_deref(), behaviour.secrets.token)?;
         let at = [broker.as_ref().map(|link| link.broker.to_string()), hub.as_ref().map(|link| link.hub.to_string())];
         let names = [broker.as_ref().map(|_| "mqtt"), hub.as_ref().map(|_| "hub")];
         let settings = Settings {
@@ -181,6 +182,10 @@ impl Network {
             call_timeout: Duration::from_millis(args.timeout.into()),
             link_names: names.into_iter().flatten().map(str::to_owned).collect(),
         };
+        let verifies = broker.as_ref().and_then(|link| link.signing.as_ref()).is_some_and(|keys| keys.peers.is_some());
+        let whereabouts = whereabouts(&at, args.prefix);
+        let place = Place { name: name.clone(), whereabouts, derive, verifies, read_only: behaviour.read_only };
+        let scripting = behaviour.scripts.prepare(place)?;
         let places = at.into_iter().flatten().collect::<Vec<_>>().join(" and ");
         Ok(Self {
             name,
@@ -192,7 +197,15 @@ impl Network {
             insecure,
             named: chosen,
             contracts: behaviour.contracts,
+            scripting,
         })
+    }
+
+    /// Says what was switched on and what it opens, before anything is.
+    pub(super) async fn tell(&self) {
+        if let Some(scripting) = &self.scripting {
+            scripting.tell().await;
+        }
     }
 
     /// Where it is, as messages say it.
@@ -235,7 +248,9 @@ impl Network {
         // Fakes join the broker, each by itself; on a hub alone there are none.
         let prefix = self.prefix;
         let stage = self.broker.clone().map(|link| Stage { board, link, prefix });
-        let identity = Identity { name: self.name, serving, exposed: Vec::new() };
+        let (scripts, exposed) = self.scripting.map(|on| (on.scripts, on.exposed)).unzip();
+        let exposed = exposed.flatten().into_iter().collect();
+        let identity = Identity { name: self.name, serving, exposed };
         let tap = self.broker.clone().map(mqtt::Tap::new);
         // Their numbers are their places in the list of names.
         let mut links = Vec::new();
@@ -249,8 +264,32 @@ impl Network {
             Some(tap) => node.with_tap(tap),
             None => node,
         };
-        (Plant::with_fakes(node.clone(), self.settings, self.contracts, stage), node, running)
+        let plant = Plant::with_scripts(node.clone(), self.settings, self.contracts, stage, scripts);
+        (plant, node, running)
     }
+}
+
+/// Has what a file holds presented to the hub, or else what the environment held; gives what credentials are minted with.
+fn present(
+    hub: Option<&mut hub::Config>,
+    auth: Option<&Path>,
+    otherwise: Option<Secret>,
+) -> Result<Option<Secret>, StartError> {
+    match (hub, auth) {
+        (Some(link), file) => {
+            let file = file.map(token::of_file).transpose()?;
+            let (token, derive) = file.map_or((None, None), |file| (Some(file.token), file.derive));
+            link.token = token.or(otherwise);
+            Ok(derive)
+        }
+        (None, Some(_)) => Err(StartError("--auth is what is presented to a hub, and there is none".into())),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Where the network is, as scripts are told.
+fn whereabouts([broker, hub]: &[Option<String>; 2], prefix: String) -> Whereabouts {
+    Whereabouts { broker: broker.clone(), hub: hub.clone(), prefix }
 }
 
 fn broker_at(named: &str, url: &str, prefix: &Prefix, name: &PeerName) -> Result<mqtt::Config, StartError> {
@@ -269,7 +308,6 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::wire::signing::Secret;
 
     #[derive(Parser)]
     struct Typed {

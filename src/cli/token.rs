@@ -35,8 +35,17 @@ fn find(get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<Secret>
     Ok(None)
 }
 
-/// What a file given with `--auth` holds under `token`. Its other entries are for those who let others in.
-pub(super) fn of_file(path: &Path) -> Result<Secret, StartError> {
+/// What a file given with `--auth` holds for us. Its other entries are for those who let others in.
+#[derive(Debug)]
+pub(super) struct AuthFile {
+    /// What is presented to a hub.
+    pub(super) token: Secret,
+    /// What credentials of scripts are minted with.
+    pub(super) derive: Option<Secret>,
+}
+
+/// Reads such a file.
+pub(super) fn of_file(path: &Path) -> Result<AuthFile, StartError> {
     let refuse = |why: &dyn std::fmt::Display| StartError(format!("--auth {}: {why}", path.display()));
     let mut file = File::open(path).map_err(|error| refuse(&error))?;
     if is_open_to_all(&file).map_err(|error| refuse(&error))? {
@@ -49,8 +58,16 @@ pub(super) fn of_file(path: &Path) -> Result<Secret, StartError> {
     }
     // What a parser says may quote the text, so it is not repeated.
     let json: Json = serde_json::from_slice(&text).map_err(|_| refuse(&"it is not JSON"))?;
+    let derive = match json.get("derive") {
+        None => None,
+        Some(Json::String(secret)) => Some(checked(secret).map_err(|why| refuse(&format!("its derive secret {why}")))?),
+        Some(_) => return Err(refuse(&"its derive secret is no text")),
+    };
     match json.get("token") {
-        Some(Json::String(token)) => checked(token).map_err(|why| refuse(&format!("its token {why}"))),
+        Some(Json::String(token)) => {
+            let token = checked(token).map_err(|why| refuse(&format!("its token {why}")))?;
+            Ok(AuthFile { token, derive })
+        }
         Some(_) => Err(refuse(&"its token is no text")),
         None => Err(refuse(&"it holds no token to present; it is to be {\"token\": \"…\"}")),
     }
@@ -128,6 +145,8 @@ mod tests {
             (r#"{"tokens":{"hunter2":"a"}}"#, "no token to present"),
             (r#"{"token":"hunter2\n"}"#, "line break"),
             (r#"{"token":7}"#, "no text"),
+            (r#"{"token":"x","derive":7}"#, "derive secret is no text"),
+            (r#"{"token":"x","derive":"hunter2\n"}"#, "derive secret holds a line break"),
             (r#"{"token":"hunter2"#, "not JSON"),
             ("hunter2", "not JSON"),
             (&format!("{{\"token\":\"{}\"}}", "x".repeat(70_000)), "larger than"),

@@ -128,7 +128,10 @@ mod posix {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match openat(&self.directory, name, flags, Mode::empty()) {
                 Ok(directory) => Ok(Self { directory }),
-                Err(Errno::LOOP | Errno::MLINK) => Err(FileFault::Link),
+                // Which of these a link gives differs between systems.
+                Err(Errno::LOOP | Errno::MLINK | Errno::NOTDIR) if self.kind(name)? == Some(Kind::Link) => {
+                    Err(FileFault::Link)
+                }
                 Err(error) => Err(io::Error::from(error).into()),
             }
         }

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use serde_json::Value as Json;
@@ -202,7 +201,7 @@ impl Scripts {
             environment: inherited.everybody.iter().chain(&inherited.packagers).cloned().collect(),
             directory: work.directory.to_owned(),
             input: Input::Closed,
-            limits: Limits { run_ms: Some(BUDGET.as_millis() as u64), memory: Some(MEMORY), ..Limits::default() },
+            limits: Limits { run_ms: Some(BUDGET_MS), memory: Some(MEMORY), ..Limits::default() },
         };
         let failed = |why: String, output: &str| ScriptFault::Install { manager, why, output: tail(output) };
         let started = self.shared.config.supervisor.start(&plan).await;
@@ -256,7 +255,7 @@ fn npm_packages(folder: &Folder, path: &Path, list: &mut PackageList) -> Result<
     for (name, range) in declared.into_iter().take(MOST_PACKAGES) {
         let range = range.as_str().unwrap_or_default().to_owned();
         if !specifier::is_name(name, Packager::Npm) {
-            list.notes.push(format!("{MANIFEST} names a dependency that is no package: {:.80}", name));
+            list.notes.push(format!("{MANIFEST} names a dependency that is no package: {name:.80}"));
             continue;
         }
         let installed = installed(&path.join("node_modules").join(name).join(MANIFEST));
@@ -352,8 +351,8 @@ const LIBRARY: &str = "@source-repo/rpc";
 const SPOKEN: u32 = 5;
 /// What Python's packages are, each with its version.
 const REQUIREMENTS: &str = "requirements.txt";
-/// How long a package manager may take.
-const BUDGET: Duration = Duration::from_mins(3);
+/// How long a package manager may take, in milliseconds.
+const BUDGET_MS: u64 = 180_000;
 /// Bytes of memory it may use.
 const MEMORY: u64 = 2 << 30;
 /// Bytes it may write.

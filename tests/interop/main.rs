@@ -19,6 +19,8 @@ mod hub;
 mod misbehaviour;
 mod people;
 mod process;
+#[cfg(target_os = "linux")]
+mod scripts;
 mod secrets;
 mod served;
 mod signed;

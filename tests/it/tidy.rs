@@ -134,9 +134,8 @@ fn tasks_begin_in_few_places() {
         // nobody waits for any more.
         "src/fake/host.rs",
         "src/fake/standing.rs",
-        // Programs, each in a process of its own under a supervisor.
-        "src/script/process.rs",
-        "src/script/supervise/",
+        // Programs, each in a process of its own under a supervisor and read by a task that ends with it; a disk that is waited for.
+        "src/script/",
         "src/mcp/load.rs",
         "src/plant/capability.rs",
         // The registry of standing watches owns their tasks: they outlive the call that starts them.
