@@ -18,7 +18,8 @@ caller = Caller()
 print(f"polling as {caller.name}")
 while True:
     try:
-        print(time.strftime("%H:%M:%S"), caller.call("bakery", "oven", "read"))
+        oven = caller.call("bakery", "oven", "read")
+        print(time.strftime("%H:%M:%S"), f"{oven['celsius']} degrees, {oven['mode']}")
     except Refused as refusal:
         print(refusal, file=sys.stderr)
     time.sleep(1)

@@ -14,13 +14,14 @@ async function step(what, method, ...args) {
 }
 
 async function sequence() {
-  console.log(`the oven has ${await peer.call(BAKERY, 'oven', 'read')} degrees`);
+  const { celsius, mode } = await peer.call(BAKERY, 'oven', 'read');
+  console.log(`the oven has ${celsius} degrees and is ${mode}`);
   await step('door', 'setDoor', 'closed');
   await step('setpoint', 'setSetpoint', 180);
   await step('mode', 'setMode', 'heating');
   for (;;) {
-    const degrees = await peer.call(BAKERY, 'oven', 'read');
-    if (degrees >= WARM) return console.log(`warm: ${degrees} degrees`);
+    const { celsius } = await peer.call(BAKERY, 'oven', 'read');
+    if (celsius >= WARM) return console.log(`warm: ${celsius} degrees`);
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
 }

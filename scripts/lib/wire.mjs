@@ -1,10 +1,12 @@
-// A peer over the plain MQTT client: enough of the wire (frame 3, JSON bodies) to serve methods, emit events and call others.
+// A peer over the plain MQTT client: enough of the wire (frame 3, both codecs) to serve methods, emit events and call others.
 // Everything it is told of the network is in its environment; nothing is ever sent twice.
 
 import { randomUUID } from 'node:crypto';
+import { decode, encode } from '@msgpack/msgpack';
 import mqtt from 'mqtt';
 
 const JSON_TYPE = 'application/json';
+const MSGPACK = 'application/msgpack';
 
 /** What a method throws to choose the code that its caller sees. */
 export class Refusal extends Error {
@@ -66,7 +68,7 @@ export class Peer {
   async emit(path, event, ...args) {
     const user = { 'mr-kind': 'event', 'mr-path': path, 'mr-event': event };
     for (const listener of this.#listeners.get(`${path} ${event}`) ?? []) {
-      await this.#send(this.#topic('evt', listener), args, user, {});
+      await this.#send(this.#topic('evt', listener), args, user);
     }
   }
 
@@ -99,20 +101,23 @@ export class Peer {
     return `${this.prefix}/${kind}/${name}`;
   }
 
-  async #send(topic, body, user, more) {
+  async #send(topic, body, user, more = {}, contentType = JSON_TYPE) {
     const userProperties = { 'mr-v': '3', 'mr-src': this.name, ...user };
-    const properties = { payloadFormatIndicator: true, contentType: JSON_TYPE, userProperties, ...more };
-    await this.client.publishAsync(topic, JSON.stringify(body ?? null), { qos: 1, properties });
+    const isText = contentType === JSON_TYPE;
+    const properties = { payloadFormatIndicator: isText, contentType, userProperties, ...more };
+    const payload = isText ? JSON.stringify(body ?? null) : Buffer.from(encode(body ?? null));
+    await this.client.publishAsync(topic, payload, { qos: 1, properties });
   }
 
   async #take(payload, { properties = {} }) {
     const user = properties.userProperties ?? {};
     const correlation = properties.correlationData?.toString();
     const kind = user['mr-kind'];
+    const type = properties.contentType || MSGPACK;
     let body;
     try {
-      if (properties.contentType !== JSON_TYPE) throw new Error(`it speaks ${properties.contentType ?? 'msgpack'}`);
-      body = payload.length > 0 ? JSON.parse(payload.toString()) : undefined;
+      if (type !== JSON_TYPE && type !== MSGPACK) throw new Error(`nobody here speaks ${type}`);
+      if (payload.length > 0) body = type === JSON_TYPE ? JSON.parse(payload.toString()) : decode(payload);
     } catch (error) {
       return console.error(`a frame of ${user['mr-src']} is not read: ${error.message}`);
     }
@@ -122,8 +127,8 @@ export class Peer {
     if (!user['mr-src'] || !correlation || !['call', 'subscribe', 'unsubscribe'].includes(kind)) return;
     const replyTo = properties.responseTopic ?? this.#topic('rsp', user['mr-src']);
     if (!replyTo.startsWith(`${this.prefix}/rsp/`)) return;
-    const answer = (kind, body, more = {}) =>
-      this.#send(replyTo, body, { 'mr-kind': kind, ...more }, { correlationData: properties.correlationData });
+    const about = { correlationData: properties.correlationData };
+    const answer = (kind, body, more = {}) => this.#send(replyTo, body, { 'mr-kind': kind, ...more }, about, type);
     try {
       await answer('result', await this.#run(user, Array.isArray(body) ? body : []));
     } catch (error) {

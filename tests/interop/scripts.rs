@@ -74,7 +74,7 @@ fn the_pump_is_a_peer_like_any_other() {
         }
         assert!(Instant::now() < until, "no event is heard");
     };
-    assert_eq!(structured(&heard)["events"][0]["args"][0]["speed"], 2000, "{heard}");
+    assert_eq!(structured(&heard)["heard"][0]["args"][0]["speed"], 2000, "{heard}");
     good(&mut bridge, "call_method", call("start", json!([])));
     let refused = bridge.call("call_method", &call("setSpeed", json!(["fast"])));
     assert_eq!(refused["structuredContent"]["error"]["peer_error"]["code"], "InvalidParams", "{refused}");
@@ -115,7 +115,7 @@ fn the_poller_looks_and_logs() {
     let started = good(&mut bridge, "start_script", json!({"name": "poller"}));
     assert!(started["by"].as_str().expect("what runs it").starts_with("python 3"), "{started}");
     wrote(&mut bridge, "poller", "polling as poller@bench");
-    wrote(&mut bridge, "poller", ":");
+    wrote(&mut bridge, "poller", "degrees, idle");
     let stopped = good(&mut bridge, "stop_script", json!({"name": "poller"}));
     assert_eq!(stopped["ended"]["code"], 0, "{stopped}");
 }
@@ -127,7 +127,7 @@ fn a_bridge_that_is_killed_leaves_no_script() {
     fs::write(
         folder.path().join("stubborn.mjs"),
         "import { spawn } from 'node:child_process';\nprocess.on('SIGTERM', () => {});\n\
-         const child = spawn('setsid', ['sh', '-c', 'trap \"\" TERM; while :; do sleep 0.05; done'], { detached: true });\n\
+         const child = spawn('sh', ['-c', 'trap \"\" TERM; while :; do sleep 0.05; done'], { detached: true });\n\
          console.log(`pids ${process.pid} ${child.pid}`);\nsetInterval(() => {}, 1000);\n",
     )
     .expect("a script");
