@@ -27,7 +27,7 @@
 //!
 //! 1. `wire`, `contract` and `node::state` never read a clock, sleep, spawn, or draw randomness: `now` and ids are
 //!    arguments.
-//! 2. Only `link::mqtt` names the MQTT client, only `link::hub` the WebSocket, only `demo::broker` the embedded broker, only
+//! 2. Only `link::mqtt` names the MQTT client, only `link` the WebSocket, only `demo::broker` the embedded broker, only
 //!    `door::http` hyper, only `mcp`, `door` and the tour in `demo` name the MCP SDK.
 //! 3. stdout carries protocol bytes from `door::stdio` and from nobody else. Logs go to stderr.
 //! 4. A tool never bypasses `plant`, a verb never reaches past `node::Node`.
@@ -36,8 +36,8 @@
 //! 6. Nothing is executed twice by us: a request that failed locally is never sent later, a command is never retried. A
 //!    request has *left* once its link, while up, took the [claim](link::Claim) on it: from then on silence is an unknown
 //!    outcome.
-//! 7. We do not fight for a name in silence: of two processes of one name the broker keeps the newer, and the other says
-//!    so; a hub gives it to whoever used it last, and we say so as far as it shows. A fake never takes a name that somebody
+//! 7. We do not fight for a name: who goes by it is looked for before we join under one that somebody chose, and again after
+//!    we were displaced; while somebody does, we stay away and say so. A fake never takes a name that somebody
 //!    on the network, or the bridge itself, answers to.
 //! 8. Every queue, cache, buffer and wait is bounded, and what falls over the bound is reported.
 //! 9. No text from the network decides anything but data: it is never a path, a command line, a topic filter or a

@@ -59,6 +59,9 @@ pub(super) enum Command {
     Serve(Box<ServeArgs>),
     /// Makes a key to sign frames with, in a new file that only its owner can read.
     Keygen(KeygenArgs),
+    /// Runs the JavaScript handlers of one fake, for the bridge that started this.
+    #[command(name = "handlers", hide = true)]
+    Handlers,
     /// Starts a broker and a bakery on this machine, tours them through a real MCP client, and stays up to be attached to.
     #[cfg(feature = "demo")]
     Demo(DemoArgs),
@@ -102,6 +105,10 @@ pub(super) struct McpArgs {
     /// A directory to keep contracts in, as <name>.types.json; made when the first is saved.
     #[arg(long, value_name = "DIR")]
     pub(super) contracts: Option<PathBuf>,
+    /// Runs code that the scripts of fakes bring along: handlers in JavaScript, which are shut in, and programs in Python, which
+    /// may do what this user may. Needs --development.
+    #[arg(long, requires = "development", conflicts_with = "read_only")]
+    pub(super) allow_exec: bool,
     #[command(flatten)]
     pub(super) scripts: ScriptArgs,
     /// Offers the tools for scripts without a directory of our own: for nodes that named us with --scriptable-by.
@@ -218,7 +225,9 @@ mod tests {
 
     #[test]
     fn every_refusal_is_one_line_and_says_what_is_wrong() {
-        let cases: [(&[&str], &str); 6] = [
+        let cases: [(&[&str], &str); 8] = [
+            (&["mcp", "--allow-exec"], "--development"),
+            (&["mcp", "--allow-exec", "--development", "--read-only"], "--read-only"),
             (&["mcp", "--timeout", "1e3"], "'1e3'"),
             (&["mcp", "--timeout", "0"], "0"),
             (&["mcp", "--bogus"], "--bogus"),
@@ -236,7 +245,8 @@ mod tests {
     /// Every bad input of what is for people: one line that names the flag or the place, and exit code 2.
     #[test]
     fn what_is_for_people_tells_wrong_usage_apart() {
-        let cases: [(&[&str], &str); 26] = [
+        let cases: [(&[&str], &str); 27] = [
+            (&["serve", "--contract", "x.json", "--allow-exec"], "--development"),
             (&["peers", "stray"], "stray"),
             (&["peers", "--wait", "-1"], "--wait"),
             (&["peers", "--wait", "600001"], "--wait"),

@@ -105,7 +105,7 @@ pub(super) async fn run(errand: &Errand, args: CallArgs) -> Result<(), Failure> 
 /// Makes the call. Interrupted, it leaves the network, which settles what can be known: sent or not.
 async fn once(errand: &Errand, request: CallRequest) -> Result<Called, Failure> {
     let principal = errand.principal();
-    let target = format!("{}.{}.{}", request.peer, request.namespace, request.method);
+    let target = (request.peer.clone(), request.namespace.clone(), request.method.clone());
     let call = errand.plant.call(&principal, request, &errand.stop);
     tokio::pin!(call);
     tokio::select! {
@@ -118,18 +118,22 @@ async fn once(errand: &Errand, request: CallRequest) -> Result<Called, Failure> 
         Ok(Ok(called)) => Ok(called),
         Ok(Err(PlantError::Unwanted)) => Err(Failure::interrupted()),
         Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(later::in_doubt(&target, "it was interrupted, and whether it had left is not known")),
+        Err(_) => {
+            let (peer, namespace, method) = &target;
+            let why = "it was interrupted, and whether it had left is not known";
+            Err(later::in_doubt((peer, namespace, method), why))
+        }
     }
 }
 
 fn tell(errand: &Errand, called: Called, view: Option<later::View>) -> Result<(), Failure> {
-    let target = called.target.to_string();
+    let target = &called.target;
     let mut about = vec![format!("{:.3} ms", tools::milliseconds(called.took))];
     about.extend(called.semantics.map(|semantics| semantics.as_str().to_owned()));
     about.extend((!called.checked).then(|| "not checked: the peer does not describe it".to_owned()));
     about.extend(called.idempotency_key.as_ref().map(|key| format!("idempotency key {key}")));
     about.extend(called.fake.then(|| "answered by a fake".to_owned()));
-    let told = later::told(&target, view, called.value.clone())?;
+    let told = later::told(target, view, called.value.clone())?;
     about.extend(told.notes.iter().cloned());
     if !errand.out.json {
         errand.out.note(&format!("{target}: {}", about.join(", ")));

@@ -3,7 +3,7 @@
 use std::{fs::File, io::Read as _, path::Path};
 
 use crate::{
-    contract::Contract,
+    contract::{Contract, repeated_keys},
     plant::PlantError,
     wire::{Value, json},
 };
@@ -15,7 +15,7 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 ///
 /// # Errors
 ///
-/// When it cannot be read, is too large, or is no JSON.
+/// When it cannot be read, is too large, is no JSON, or has a key twice: then it does not say which contract it is.
 pub(super) fn document(path: &Path) -> Result<Value, PlantError> {
     let cannot = |why: String| PlantError::CannotRead { file: path.display().to_string(), why };
     let file = File::open(path).map_err(|error| cannot(error.to_string()))?;
@@ -24,7 +24,12 @@ pub(super) fn document(path: &Path) -> Result<Value, PlantError> {
     if bytes.len() as u64 > LARGEST {
         return Err(cannot(format!("it has more than {LARGEST} bytes")));
     }
-    json::decode(&bytes).map_err(|error| cannot(error.to_string()))
+    let document = json::decode(&bytes).map_err(|error| cannot(error.to_string()))?;
+    let problems = repeated_keys(&bytes);
+    if problems.is_empty() {
+        return Ok(document);
+    }
+    Err(PlantError::InvalidContract { contract: path.display().to_string(), problems })
 }
 
 /// The contract in a file, to compare with.
@@ -67,6 +72,9 @@ mod tests {
         assert!(matches!(contract(&file("a.json", "{")), Err(PlantError::CannotRead { .. })));
         assert!(matches!(contract(&file("b.json", "{}")), Err(PlantError::InvalidContract { .. })));
         assert!(contract(&file("c.json", r#"{"schema": 1, "namespaces": {}}"#)).is_ok());
+        let twice = contract(&file("e.json", r#"{"schema": 1, "namespaces": {"a": {}, "a": {}}}"#));
+        let Err(PlantError::InvalidContract { contract: told, problems }) = twice else { panic!("{twice:?}") };
+        assert!(told.ends_with("e.json") && problems[0].pointer == "/namespaces/a", "{problems:?}");
         let large = " ".repeat(usize::try_from(LARGEST).unwrap() + 1);
         assert!(matches!(contract(&file("d.json", &large)), Err(PlantError::CannotRead { .. })));
     }

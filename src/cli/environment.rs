@@ -6,6 +6,7 @@ use super::{
     StartError,
     secrets::{self, Secrets},
 };
+use crate::script::Inherited;
 
 /// What the environment holds.
 #[derive(Debug, Default)]
@@ -25,6 +26,13 @@ const BROKER: [&str; 2] = ["PLANTBRIDGE_BROKER", "SOURCE_RPC_BROKER"];
 /// The variables a hub is looked for in, likewise.
 const HUB: [&str; 2] = ["PLANTBRIDGE_HUB", "SOURCE_RPC_HUB"];
 const READ_ONLY: &str = "PLANTBRIDGE_READ_ONLY";
+
+/// What of it may be passed on to programs. What is no text is passed on to nobody.
+pub(super) fn inherited() -> Inherited {
+    Inherited::of(
+        env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+    )
+}
 
 /// Reads it.
 pub(super) fn read() -> Result<Environment, StartError> {

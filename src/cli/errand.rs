@@ -14,7 +14,7 @@ use super::{
     StartError,
     ending::Failure,
     environment::Environment,
-    mcp,
+    fix, mcp,
     network::{Behaviour, Network, NetworkArgs},
     out::{Out, write_out},
     stop,
@@ -77,8 +77,9 @@ pub(super) async fn run(
     let behaviour = Behaviour { role: "cli", read_only, secrets: environment.secrets, ..Behaviour::default() };
     let network = Network::new(args.network, behaviour)?;
     let (least, named) = (JOIN + network.patience(), network.is_named());
+    network.tell().await;
     let (plant, node, running) = network.join();
-    let (stop, out) = (CancellationToken::new(), Out::new(args.json));
+    let (stop, out, known) = (CancellationToken::new(), Out::new(args.json), plant.clone());
     let mut done = pin!(async {
         let wait = joined(&plant, &node, Duration::from_millis(args.wait.into()), least, &stop).await?;
         let errand = Errand { plant, node: node.clone(), named, out, wait, stop: stop.clone() };
@@ -93,7 +94,10 @@ pub(super) async fn run(
         }
     };
     mcp::leave(&node, running).await;
-    outcome
+    outcome.map_err(|failure| match failure {
+        Failure::Refused(error) => Failure::Refused(fix::settled(&known, error)),
+        other => other,
+    })
 }
 
 /// Waits for the link; gives what is left of the wait. What waiting does not help is told at once.

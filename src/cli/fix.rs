@@ -2,9 +2,9 @@
 
 use crate::{
     link::DownKind,
-    mcp::{ErrorCode, ToolError},
+    mcp::{ErrorCode, ToolError, read_state},
     node::LinkState,
-    plant::PlantError,
+    plant::{Plant, PlantError, Shows},
 };
 
 /// The refusal with a next step that can be typed.
@@ -23,7 +23,49 @@ pub(super) fn for_people(error: PlantError) -> ToolError {
     }
     let Some(fix) = fix(error.code()) else { return error };
     let fix = fix.replace("NAMESPACE", &namespace.unwrap_or_else(|| "NAMESPACE".into()));
-    error.fix(fix.replace("PEER", &peer.unwrap_or_else(|| "PEER".into())))
+    error.fix(fix.replace("PEER", &peer.map_or_else(|| "PEER".into(), |peer| word(&peer))))
+}
+
+/// The same refusal, where the outcome is unknown: with what would show what became of the command, as far as the peer's
+/// description tells. Nobody is asked: the network may be what failed.
+pub(super) fn settled(plant: &Plant, error: ToolError) -> ToolError {
+    let part = |name: &str| error.get("settle_with")?.pointer(name)?.as_str().map(str::to_owned);
+    let at = part("/arguments/peer").zip(part("/arguments/namespace"));
+    let Some((peer, namespace)) = at.filter(|_| error.code() == ErrorCode::UnknownOutcome) else { return error };
+    let Some(queries) = plant.plain_queries(&peer, &namespace) else { return error };
+    let state = plant.what_shows(&peer, &namespace) == Shows::State;
+    error.fix(look_first(&peer, &namespace, &queries, state))
+}
+
+/// A refusal that leaves a command in doubt of which nothing came back.
+pub(super) fn in_doubt(error: ToolError, peer: &str, namespace: &str) -> ToolError {
+    let fix = fix(ErrorCode::UnknownOutcome).unwrap_or_default().replace("PEER", &word(peer));
+    error.settle_with(&read_state(peer, namespace)).fix(fix)
+}
+
+/// What to do instead of repeating a command of this namespace.
+fn look_first(peer: &str, namespace: &str, queries: &[String], state: bool) -> String {
+    const SHOWN: usize = 4;
+    let typed = |query: &String| format!("plantbridge call {} {}", word(peer), word(&format!("{namespace}.{query}")));
+    let calls: Vec<String> = queries.iter().take(SHOWN).map(typed).collect();
+    let look = match (calls.is_empty(), state) {
+        (false, _) => format!("look at what the plant holds first: {}", calls.join(" or ")),
+        (true, true) => format!(
+            "look at what the plant holds first: {} publishes its state, which an MCP client can read (plantbridge mcp)",
+            word(namespace)
+        ),
+        (true, false) => "nothing this namespace declares shows what became of it: look at the plant itself".to_owned(),
+    };
+    format!("do not repeat it; {look}")
+}
+
+/// A name as it is typed into a shell.
+fn word(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,".contains(c);
+    if !name.is_empty() && !name.starts_with('-') && name.chars().all(plain) {
+        return name.to_owned();
+    }
+    format!("'{}'", name.replace('\'', r"'\''"))
 }
 
 /// The next step after this code; `None` where what the verb says is right for people as well.
@@ -78,6 +120,7 @@ fn peer_of(error: &PlantError) -> Option<String> {
         PlantError::Undescribed { peer, .. }
         | PlantError::UnknownNamespace { peer, .. }
         | PlantError::UnknownMethod { peer, .. }
+        | PlantError::NoStore { peer, .. }
         | PlantError::UnknownEvent { peer, .. } => peer,
         PlantError::Call { target, .. }
         | PlantError::NotInControl { target, .. }
@@ -186,6 +229,18 @@ mod tests {
                 "{told:?}"
             );
         }
+    }
+
+    /// Of a command in doubt, what is named can be typed, and shows something if anything does.
+    #[test]
+    fn what_settles_a_doubt_can_be_typed() {
+        let told = look_first("oven-1", "oven", &["read".into(), "temperature".into()], true);
+        assert!(told.contains("call oven-1 oven.read or plantbridge call oven-1 oven.temperature"), "{told}");
+        let told = look_first("it's", "$odd one", &["read".into()], false);
+        assert!(told.contains(r"call 'it'\''s' '$odd one.read'"), "{told}");
+        assert!(look_first("p", "oven", &[], true).contains("oven publishes its state"));
+        let told = look_first("p", "oven", &[], false);
+        assert!(told.contains("nothing") && !told.contains("plantbridge"), "{told}");
     }
 
     /// The next step names the peer it is about.

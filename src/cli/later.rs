@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{ending::Failure, errand::Errand};
+use super::{ending::Failure, errand::Errand, fix};
 use crate::{
     mcp::{ErrorCode, Outcome, ToolError, tagged, text, ticket_state, tools},
-    plant::{Ticket, TicketState, TicketView},
+    plant::{Target, Ticket, TicketState, TicketView},
     wire::{Value, instant},
 };
 
@@ -55,24 +55,25 @@ pub(super) async fn end(errand: &Errand, ticket: &Ticket) -> Result<View, Failur
             }
             () = errand.stop.cancelled() => {
                 let why = format!("interrupted: it runs on, and its ticket {} cannot be collected any more", ticket.id());
-                return Err(in_doubt(&now(ticket).await.target.to_string(), &why));
+                return Err(in_doubt(parts(&now(ticket).await.target), &why));
             }
         }
     }
 }
 
-/// A failure whose outcome is not known.
-pub(super) fn in_doubt(target: &str, why: &str) -> Failure {
-    let peer = target.split('.').next().unwrap_or_default();
-    let error = ToolError::new(ErrorCode::UnknownOutcome, format!("{target}: {why}")).cause(why);
-    let fix = format!(
-        "do not repeat it; look at what the plant holds first: plantbridge describe {peer} shows what can be read"
-    );
-    Failure::Refused(error.fix(fix))
+/// A failure whose outcome is not known; [`super::fix::settled`] says what would show it.
+pub(super) fn in_doubt((peer, namespace, method): (&str, &str, &str), why: &str) -> Failure {
+    let message = format!("{peer}.{namespace}.{method}: {why}");
+    let error = ToolError::new(ErrorCode::UnknownOutcome, message).cause(why);
+    Failure::Refused(fix::in_doubt(error, peer, namespace))
+}
+
+fn parts(target: &Target) -> (&str, &str, &str) {
+    (target.peer.as_str(), &target.namespace, &target.method)
 }
 
 /// What is told of a call, from what it returned at once and its ticket, if it gave one.
-pub(super) fn told(target: &str, view: Option<View>, value: Option<Value>) -> Result<Told, Failure> {
+pub(super) fn told(target: &Target, view: Option<View>, value: Option<Value>) -> Result<Told, Failure> {
     let Some(view) = view else {
         let notes = if value.is_none() { vec!["it ran and returned nothing".to_owned()] } else { Vec::new() };
         return Ok(Told { result: value.map(tagged::to_json), ticket: None, notes });
@@ -104,7 +105,7 @@ pub(super) fn told(target: &str, view: Option<View>, value: Option<Value>) -> Re
             Err(Failure::Refused(refused.outcome(outcome.unwrap_or(Outcome::Unknown))))
         }
         TicketState::Pending | TicketState::PeerGone | TicketState::Lapsed | TicketState::NotFollowed => {
-            Err(in_doubt(target, note.unwrap_or("its end is not known")))
+            Err(in_doubt(parts(target), note.unwrap_or("its end is not known")))
         }
     }
 }

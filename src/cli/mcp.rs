@@ -70,7 +70,8 @@ impl Config {
     }
 }
 
-fn network(args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
+fn network(mut args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
+    args.network.run_code(args.allow_exec);
     let (contracts, scripts) = (args.contracts, args.scripts);
     let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts, scripts };
     Network::new(args.network, behaviour)
@@ -119,7 +120,8 @@ async fn bridge(network: Network, doors: Doors, remote: bool) -> Result<(), Star
 /// What MCP clients of a plant are served by.
 pub(super) fn front(plant: Plant, remote: bool) -> Server {
     let (read_only, contracts) = (plant.settings().read_only, plant.keeps_contracts());
-    let offer = Offer { read_only, contracts, scripts: plant.keeps_scripts() || remote };
+    let (scripts, exec) = (plant.keeps_scripts() || remote, plant.runs_code());
+    let offer = Offer { read_only, contracts, scripts, exec };
     let registry = Registry::new(tools::all(), offer);
     let config = server::Config {
         limits: Limits::default(),

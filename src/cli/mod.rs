@@ -80,6 +80,7 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode
 fn run(command: Command, environment: Result<Environment, StartError>, closed: std::io::Result<()>) -> ExitCode {
     let json = command.wants_json();
     let done = match command {
+        Command::Handlers => return crate::fake::code::child::run(),
         Command::Mcp(args) => return served(bridge(*args, environment, closed)),
         #[cfg(feature = "demo")]
         Command::Demo(args) => {

@@ -1,24 +1,20 @@
 //! Our peer on its network, put together from what was typed.
 
-use std::{
-    net::IpAddr,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::Args;
 use uuid::Uuid;
 
 use super::{
     StartError,
-    environment::Environment,
+    environment::{self, Environment},
     scripts::{Place, ScriptArgs, Scripting},
     secrets::Secrets,
     security::{self, SecurityArgs},
     token,
 };
 use crate::{
-    fake::{Stage, names},
+    fake::{Exec, Stage, names},
     link::{
         LinkId,
         hub::{self, HubUrl},
@@ -29,14 +25,15 @@ use crate::{
     node::{Identity, Node, Running, Serving},
     plant::{Plant, Settings},
     script::Whereabouts,
-    wire::{PeerName, name::Prefix, signing::Secret, topic::Topics},
+    wire::{PeerName, name::Prefix, topic::Topics},
 };
 
 /// The flags of every subcommand that joins a network.
 #[derive(Clone, Debug, Args)]
 pub(super) struct NetworkArgs {
-    /// The MQTT 5 broker: mqtt://host[:1883] or mqtts://host[:8883]; else that of PLANTBRIDGE_BROKER. The account comes from
-    /// PLANTBRIDGE_MQTT_USERNAME and PLANTBRIDGE_MQTT_PASSWORD, never from here.
+    /// The MQTT 5 broker: mqtt://host[:1883] or mqtts://host[:8883], or through a WebSocket ws://host[:80][/mqtt] or
+    /// wss://host[:443][/mqtt]; else that of PLANTBRIDGE_BROKER. The account comes from PLANTBRIDGE_MQTT_USERNAME and
+    /// PLANTBRIDGE_MQTT_PASSWORD, never from here.
     #[arg(long, value_name = "URL")]
     pub(super) broker: Option<String>,
     /// The Socket.IO hub, instead of a broker or beside it: http://host[:7843] or https://host[:8843]; else that of
@@ -47,7 +44,7 @@ pub(super) struct NetworkArgs {
     #[arg(long, value_name = "FILE")]
     auth: Option<PathBuf>,
     /// Our name on the network; made up if not given. A name belongs to one process: never give that of a device. One that is
-    /// in use on the broker is refused; on a hub it is taken from whoever has it.
+    /// in use is refused, on a broker and on a hub.
     #[arg(long, value_name = "PEER")]
     name: Option<String>,
     /// Whether the name above, and that of a key file, are those of a fake; ours is made up then.
@@ -73,6 +70,9 @@ pub(super) struct NetworkArgs {
     by_environment: bool,
     #[command(flatten)]
     security: SecurityArgs,
+    /// Whether code that scripts of fakes bring along may be run.
+    #[arg(skip)]
+    exec: bool,
 }
 
 impl NetworkArgs {
@@ -80,7 +80,8 @@ impl NetworkArgs {
     #[cfg(feature = "demo")]
     pub(super) fn of_broker(url: &str) -> Self {
         let (hub, auth, name, prefix) = (None, None, None, "msgrpc/v2".into());
-        let (ca, client_cert, client_key, by_environment, is_fakes) = (None, None, None, false, false);
+        let (ca, client_cert, client_key) = (None, None, None);
+        let (by_environment, is_fakes, exec) = (false, false, false);
         let security = SecurityArgs::default();
         let (broker, timeout) = (Some(url.into()), 10_000);
         Self {
@@ -96,7 +97,13 @@ impl NetworkArgs {
             client_key,
             by_environment,
             security,
+            exec,
         }
+    }
+
+    /// The same, where code that scripts of fakes bring along may be run.
+    pub(super) fn run_code(&mut self, may: bool) {
+        self.exec = may;
     }
 
     /// The name of the fake that joins by these flags, from --name, the key file, or else this.
@@ -130,6 +137,8 @@ pub(super) struct Network {
     named: bool,
     contracts: Option<PathBuf>,
     scripting: Option<Scripting>,
+    /// Whether code that scripts of fakes bring along may be run.
+    exec: bool,
 }
 
 /// What is not for the flags of the network to say.
@@ -174,7 +183,12 @@ impl Network {
             (None, Some(_)) => return Err(StartError("--sign signs frames on a broker, and there is none".into())),
             (None, None) => {}
         }
-        let derive = present(hub.as_mut(), args.auth.as_deref(), behaviour.secrets.token)?;
+        let auth = args.auth.as_deref();
+        let derive = token::present(hub.as_mut(), auth, behaviour.secrets.token)?;
+        if let Some(link) = &mut hub {
+            link.looks = chosen;
+            link.carried = broker.is_some();
+        }
         let at = [broker.as_ref().map(|link| link.broker.to_string()), hub.as_ref().map(|link| link.hub.to_string())];
         let names = [broker.as_ref().map(|_| "mqtt"), hub.as_ref().map(|_| "hub")];
         let settings = Settings {
@@ -183,7 +197,8 @@ impl Network {
             link_names: names.into_iter().flatten().map(str::to_owned).collect(),
         };
         let verifies = broker.as_ref().and_then(|link| link.signing.as_ref()).is_some_and(|keys| keys.peers.is_some());
-        let whereabouts = whereabouts(&at, args.prefix);
+        let [broker_url, hub_url] = at.clone();
+        let whereabouts = Whereabouts { broker: broker_url, hub: hub_url, prefix: args.prefix };
         let place = Place { name: name.clone(), whereabouts, derive, verifies, read_only: behaviour.read_only };
         let scripting = behaviour.scripts.prepare(place)?;
         let places = at.into_iter().flatten().collect::<Vec<_>>().join(" and ");
@@ -198,11 +213,15 @@ impl Network {
             named: chosen,
             contracts: behaviour.contracts,
             scripting,
+            exec: args.exec,
         })
     }
 
     /// Says what was switched on and what it opens, before anything is.
     pub(super) async fn tell(&self) {
+        if self.exec {
+            tell_exec();
+        }
         if let Some(scripting) = &self.scripting {
             scripting.tell().await;
         }
@@ -218,10 +237,12 @@ impl Network {
         self.named
     }
 
-    /// How long a broker may take to let us in at most, beside what the network itself takes: a name that somebody chose may
+    /// How long a network may take to let us in at most, beside what the network itself takes: a name that somebody chose may
     /// still be in use.
     pub(super) fn patience(&self) -> Duration {
-        if self.broker.as_ref().is_some_and(|link| link.looks) { mqtt::LEFTOVER } else { Duration::ZERO }
+        let looks =
+            self.broker.as_ref().is_some_and(|link| link.looks) || self.hub.as_ref().is_some_and(|hub| hub.looks);
+        if looks { mqtt::LEFTOVER } else { Duration::ZERO }
     }
 
     /// Whether what we present to the hub could be read on its way.
@@ -247,7 +268,8 @@ impl Network {
         let (inside, board) = loopback::board(self.name.clone());
         // Fakes join the broker, each by itself; on a hub alone there are none.
         let prefix = self.prefix;
-        let stage = self.broker.clone().map(|link| Stage { board, link, prefix });
+        let exec = self.exec.then(|| Exec::new(own_program(), environment::inherited().everybody().to_vec()));
+        let stage = self.broker.clone().map(|link| Stage { board, link, prefix, exec: exec.clone() });
         let (scripts, exposed) = self.scripting.map(|on| (on.scripts, on.exposed)).unzip();
         let exposed = exposed.flatten().into_iter().collect();
         let identity = Identity { name: self.name, serving, exposed };
@@ -261,7 +283,7 @@ impl Network {
         links.extend(stage.is_some().then_some(inside));
         let (node, running) = Node::start(identity, links);
         let node = match tap {
-            Some(tap) => node.with_tap(tap),
+            Some(tap) => node.with_tap(LinkId(0), tap),
             None => node,
         };
         let plant = Plant::with_scripts(node.clone(), self.settings, self.contracts, stage, scripts);
@@ -269,27 +291,20 @@ impl Network {
     }
 }
 
-/// Has what a file holds presented to the hub, or else what the environment held; gives what credentials are minted with.
-fn present(
-    hub: Option<&mut hub::Config>,
-    auth: Option<&Path>,
-    otherwise: Option<Secret>,
-) -> Result<Option<Secret>, StartError> {
-    match (hub, auth) {
-        (Some(link), file) => {
-            let file = file.map(token::of_file).transpose()?;
-            let (token, derive) = file.map_or((None, None), |file| (Some(file.token), file.derive));
-            link.token = token.or(otherwise);
-            Ok(derive)
-        }
-        (None, Some(_)) => Err(StartError("--auth is what is presented to a hub, and there is none".into())),
-        (None, None) => Ok(None),
-    }
+/// What is to be read before anybody relies on it.
+fn tell_exec() {
+    tracing::warn!(
+        "--allow-exec: FAKES RUN CODE THAT THEIR SCRIPTS BRING ALONG, in processes of this user, for every client"
+    );
+    tracing::warn!(
+        "that may start a fake. JavaScript is shut in; Python may do what this user may. Never beside a plant."
+    );
 }
 
-/// Where the network is, as scripts are told.
-fn whereabouts([broker, hub]: &[Option<String>; 2], prefix: String) -> Whereabouts {
-    Whereabouts { broker: broker.clone(), hub: hub.clone(), prefix }
+/// Our own binary, even one that was replaced on the disk since it started.
+fn own_program() -> PathBuf {
+    let own = PathBuf::from("/proc/self/exe");
+    if cfg!(target_os = "linux") && own.exists() { own } else { std::env::current_exe().unwrap_or(own) }
 }
 
 fn broker_at(named: &str, url: &str, prefix: &Prefix, name: &PeerName) -> Result<mqtt::Config, StartError> {
@@ -308,6 +323,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::wire::signing::Secret;
 
     #[derive(Parser)]
     struct Typed {

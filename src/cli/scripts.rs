@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
 
-use super::StartError;
+use super::{StartError, environment};
 use crate::{
     node::{Exposed, Service},
-    script::{Bounds, Inherited, Scripts, ScriptsConfig, Supervisor, Whereabouts, served},
+    script::{Bounds, Scripts, ScriptsConfig, Supervisor, Whereabouts, served},
     wire::{PeerName, signing::Secret},
 };
 
@@ -79,12 +79,10 @@ impl ScriptArgs {
             run: self.script_time.map(|seconds| Duration::from_secs(seconds.into())),
         };
         let minted = place.derive.is_some();
-        let variables =
-            std::env::vars_os().filter_map(|(name, value)| name.into_string().ok().zip(value.into_string().ok()));
         let scripts = Scripts::new(ScriptsConfig {
             directory: directory.clone(),
             supervisor: Supervisor::own(),
-            inherited: Inherited::of(variables),
+            inherited: environment::inherited(),
             place: place.whereabouts,
             bridge: place.name.to_string(),
             derive: place.derive,

@@ -62,7 +62,7 @@ impl SecurityArgs {
             || hub.as_ref().is_some_and(|link| link.hub.is_tls());
         if asked && !is_tls {
             let flags = "--ca, --client-cert, --client-key, --pin, --server-name and --insecure-tls";
-            return Err(StartError(format!("{flags} need TLS: a broker at mqtts:// or a hub at https://")));
+            return Err(StartError(format!("{flags} need TLS: a broker at mqtts:// or wss://, or a hub at https://")));
         }
         let tls = if named || trust != Trust::Authorities {
             Some(Tls::load_trusting(files, trust).map_err(StartError::new)?)

@@ -40,6 +40,10 @@ pub(super) struct ServeArgs {
     /// Has a method fail with this code, whatever the script says of it; Timeout never answers. May be given for each method.
     #[arg(long, value_name = "NAMESPACE.METHOD=CODE")]
     fail: Vec<Fail>,
+    /// Runs code that the script brings along: handlers in JavaScript, which are shut in, and a program in Python, which may do
+    /// what this user may. Needs --development.
+    #[arg(long, requires = "development")]
+    allow_exec: bool,
     #[command(flatten)]
     pub(super) errand: ErrandArgs,
 }
@@ -80,14 +84,18 @@ impl FromStr for Fail {
 
 /// Reads what there is to read before anything is opened.
 pub(super) fn read(args: ServeArgs) -> Result<(ErrandArgs, Wanted), Failure> {
-    let ServeArgs { contract: file, script, fail: fails, mut errand } = args;
+    let ServeArgs { contract: file, script, fail: fails, allow_exec, mut errand } = args;
+    errand.network.run_code(allow_exec);
     let name = errand.network.fake_name(|| stem(&file))?;
     let mut seen = HashSet::new();
     if let Some(twice) = fails.iter().find(|fail| !seen.insert(&fail.target)) {
         return Err(Failure::Usage(format!("--fail: {} is to fail in two ways", twice.target)));
     }
     let contract = contract_file::document(&file)?;
-    let script = script.as_deref().map(contract_file::document).transpose()?;
+    let script = script.as_deref().map(contract_file::document).transpose().map_err(|error| match error {
+        PlantError::InvalidContract { problems, .. } => PlantError::InvalidScript { problems },
+        other => other,
+    })?;
     let script = with_fails(script, &fails);
     Ok((errand, Wanted { name, file, contract, script, fails }))
 }
@@ -182,7 +190,7 @@ fn has_broker(network: &Network) -> bool {
 }
 
 fn up(started: &FakeStarted) -> Json {
-    let FakeStarted { fake, components, emits, collections, warnings } = started;
+    let FakeStarted { fake, components, emits, collections, handlers, warnings } = started;
     json!({
         "up": fake.name.as_str(),
         "fake": true,
@@ -190,6 +198,7 @@ fn up(started: &FakeStarted) -> Json {
         "components": components,
         "emits": emits,
         "collections": collections,
+        "handlers": handlers,
         "warnings": warnings,
     })
 }

@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value as Json;
 
 use super::StartError;
-use crate::wire::signing::Secret;
+use crate::{link::hub, wire::signing::Secret};
 
 /// Where the environment holds it: ours first.
 const VARIABLES: [&str; 2] = ["PLANTBRIDGE_TOKEN", "SOURCE_RPC_TOKEN"];
@@ -42,6 +42,24 @@ pub(super) struct AuthFile {
     pub(super) token: Secret,
     /// What credentials of scripts are minted with.
     pub(super) derive: Option<Secret>,
+}
+
+/// Has what a file holds presented to the hub, or else what the environment held; gives what credentials are minted with.
+pub(super) fn present(
+    hub: Option<&mut hub::Config>,
+    auth: Option<&Path>,
+    otherwise: Option<Secret>,
+) -> Result<Option<Secret>, StartError> {
+    match (hub, auth) {
+        (Some(link), file) => {
+            let file = file.map(of_file).transpose()?;
+            let (token, derive) = file.map_or((None, None), |file| (Some(file.token), file.derive));
+            link.token = token.or(otherwise);
+            Ok(derive)
+        }
+        (None, Some(_)) => Err(StartError("--auth is what is presented to a hub, and there is none".into())),
+        (None, None) => Ok(None),
+    }
 }
 
 /// Reads such a file.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     node::Stream,
-    plant::{Noted, Reached, ReadWatch, StartWatch, WatchLine, WatchTarget, nearest},
+    plant::{Noted, Reached, ReadWatch, StartWatch, WatchLine, WatchTarget},
 };
 
 #[derive(Clone, Debug, Args)]
@@ -87,7 +87,7 @@ pub(super) async fn run(errand: &Errand, args: WatchArgs) -> Result<(), Failure>
     errand.out.note(&format!("watching {name}"));
     let undeclared = line.declared == Some(false);
     if undeclared {
-        errand.out.note(&unknown(errand, &line).await);
+        errand.out.note(&unknown(&line));
     }
     let mut following = Following {
         errand,
@@ -105,15 +105,10 @@ pub(super) async fn run(errand: &Errand, args: WatchArgs) -> Result<(), Failure>
     if undeclared && following.tidings.heard() == 0 { Err(Failure::Finding) } else { Ok(()) }
 }
 
-/// That an event is not declared, and what is that it may have been meant for.
-async fn unknown(errand: &Errand, line: &WatchLine) -> String {
+/// That an event is not declared, and what there is that may have been meant.
+fn unknown(line: &WatchLine) -> String {
     let Stream { peer, namespace, event } = &line.stream;
-    // What is watched is in a description as well, because it is watched.
-    let described = errand.look(errand.plant.describe(peer.as_str(), Duration::ZERO)).await.ok();
-    let known = described.as_ref().and_then(|described| described.description.namespace(namespace));
-    let names = known.into_iter().flat_map(|known| &known.events).map(|event| event.name.as_str());
-    let near = nearest(event, names.filter(|name| name != event));
-    let near = if near.is_empty() { String::new() } else { format!("; it has {}", near.join(", ")) };
+    let near = if line.nearest.is_empty() { String::new() } else { format!("; it has {}", line.nearest.join(", ")) };
     format!("{peer}.{namespace} declares no event {event}{near}. What is not declared is counted only from now on")
 }
 

@@ -88,6 +88,8 @@ fn read_named<T>(reader: &mut Reader, map: &Map, key: &str, read: impl Fn(&mut R
                 entries.push(read(reader, name, map));
             });
         }
+        // Many descriptions are remembered, and each entry is large.
+        entries.shrink_to_fit();
         Some(entries)
     });
     entries.unwrap_or_default()

@@ -3,6 +3,8 @@
 //! The same [`Namespace`], [`Method`], [`Event`] and [`Component`] also hold what a live peer says about itself, see
 //! [`super::description`].
 
+use std::sync::Arc;
+
 use super::audit::audit;
 use super::parse::{MAX_LIST, Reader};
 use super::{Problem, TypeNode, Types};
@@ -16,7 +18,7 @@ pub struct Contract {
     /// Named types, shared by all namespaces.
     pub types: Types,
     /// The named types as written, for a description that must not lose anything.
-    pub types_entry: Map,
+    pub types_entry: Arc<Map>,
     /// The namespaces, in the order written.
     pub namespaces: Vec<Namespace>,
     /// Patterns that are not checked here, with the reason. A contract we serve has none.
@@ -139,7 +141,7 @@ pub struct Method {
     /// Contract only: the real answer arrives later.
     pub deferred: Option<Deferred>,
     /// Contract only: the entry as written, which the shape prints in its stored order.
-    pub entry: Option<Value>,
+    pub entry: Option<Arc<Value>>,
 }
 
 impl Method {
@@ -179,7 +181,7 @@ pub struct Event {
     /// Peers subscribed to it now, as far as a description or a surface of ours knows.
     pub subscribers: u64,
     /// Contract only: the entry as written.
-    pub entry: Option<Value>,
+    pub entry: Option<Arc<Value>>,
 }
 
 /// What a component publishes.
@@ -194,7 +196,7 @@ pub struct Component {
     /// Description only: the collections it serves, as sent.
     pub resources: Option<Value>,
     /// Contract only: the entry as written.
-    pub entry: Option<Value>,
+    pub entry: Option<Arc<Value>>,
 }
 
 /// Whether a method may be repeated. Ordered by risk.
@@ -302,7 +304,7 @@ fn read_contract(reader: &mut Reader, document: &Value) -> Contract {
     Contract {
         version,
         types: types.unwrap_or_default(),
-        types_entry: types_entry.unwrap_or_default(),
+        types_entry: Arc::new(types_entry.unwrap_or_default()),
         namespaces: namespaces.unwrap_or_default(),
         unchecked: Vec::new(),
     }
@@ -356,7 +358,7 @@ fn read_method(reader: &mut Reader, name: &str, value: &Value) -> Method {
         }
         Some(Deferred { result: result?, progress })
     });
-    method.entry = Some(value.clone());
+    method.entry = Some(Arc::new(value.clone()));
     method
 }
 
@@ -379,7 +381,7 @@ fn read_event(reader: &mut Reader, name: &str, value: &Value) -> Event {
     if params.is_none() {
         reader.problem("an event needs `params`, a list of types");
     }
-    Event { name: name.to_owned(), params, entry: Some(value.clone()), ..Event::default() }
+    Event { name: name.to_owned(), params, entry: Some(Arc::new(value.clone())), ..Event::default() }
 }
 
 fn read_component(reader: &mut Reader, value: &Value) -> Option<Component> {
@@ -392,7 +394,7 @@ fn read_component(reader: &mut Reader, value: &Value) -> Option<Component> {
         node
     };
     let (props, state) = (part("props"), part("state"));
-    Some(Component { props, state, entry: Some(value.clone()), ..Component::default() })
+    Some(Component { props, state, entry: Some(Arc::new(value.clone())), ..Component::default() })
 }
 
 #[cfg(test)]
@@ -417,7 +419,10 @@ mod tests {
         assert_eq!((read.effect(), read.semantics), (Effect::Observe, Some(Semantics::Query)));
         let set = boiler.method("setTarget").unwrap();
         assert_eq!((set.effect(), set.sets.as_ref().map(Sets::as_str)), (Effect::Operate, Some("target")));
-        assert_eq!(set.entry, Some(value(&file["contract"]["namespaces"]["boiler"]["methods"]["setTarget"])));
+        assert_eq!(
+            set.entry.as_deref(),
+            Some(&value(&file["contract"]["namespaces"]["boiler"]["methods"]["setTarget"]))
+        );
         let report = boiler.method("report").unwrap();
         assert!(report.deferred.as_ref().is_some_and(|deferred| deferred.progress.is_some()));
         assert_eq!(boiler.event("alarm").unwrap().params.as_ref().unwrap().len(), 2);

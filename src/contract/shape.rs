@@ -49,7 +49,7 @@ fn project_namespace(surface: &Surface, namespace: &ServedNamespace) -> Value {
         let mut out = Map::new();
         out.insert("name", method.name.as_str());
         if let Some(entry) = &method.entry {
-            out.insert("signature", entry.clone());
+            out.insert("signature", Value::clone(entry));
         }
         write_promises(&mut out, surface, method);
         Value::Map(out)
@@ -64,7 +64,7 @@ fn project_namespace(surface: &Surface, namespace: &ServedNamespace) -> Value {
     }
     if let Some(component) = &namespace.component {
         let undeclared = || Value::Map(Map::new());
-        out.insert("component", component.entry.clone().unwrap_or_else(undeclared));
+        out.insert("component", component.entry.as_deref().cloned().unwrap_or_else(undeclared));
     }
     Value::Map(out)
 }

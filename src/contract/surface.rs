@@ -99,7 +99,7 @@ impl Surface {
     pub(crate) fn own(&self) -> Option<(ServedNamespace, Map)> {
         let contract = self.introspection.then(introspection)?;
         let served = ServedNamespace::declared(contract.namespaces.first()?, "Introspection");
-        Some((ServedNamespace { emitter: false, ..served }, contract.types_entry.clone()))
+        Some((ServedNamespace { emitter: false, ..served }, Map::clone(&contract.types_entry)))
     }
 
     /// What `method` sets, if this host says so.
@@ -139,7 +139,7 @@ fn describe_namespace(surface: &Surface, namespace: &ServedNamespace) -> Value {
     out.insert("emitter", namespace.emitter);
     if let Some(component) = &namespace.component {
         let mut described = Map::new();
-        copy_members(&mut described, component.entry.as_ref(), &["props", "state"]);
+        copy_members(&mut described, component.entry.as_deref(), &["props", "state"]);
         described.insert("subscribers", count(component.subscribers));
         out.insert("component", described);
     }
@@ -160,7 +160,7 @@ fn describe_namespace(surface: &Surface, namespace: &ServedNamespace) -> Value {
 fn describe_method(surface: &Surface, method: &Method) -> Value {
     let mut out = Map::new();
     out.insert("name", method.name.as_str());
-    copy_members(&mut out, method.entry.as_ref(), &["params", "paramNames", "rest", "returns"]);
+    copy_members(&mut out, method.entry.as_deref(), &["params", "paramNames", "rest", "returns"]);
     write_promises(&mut out, surface, method);
     Value::Map(out)
 }
@@ -179,7 +179,7 @@ pub(crate) fn write_promises(out: &mut Map, surface: &Surface, method: &Method) 
 fn describe_event(event: &Event) -> Value {
     let mut out = Map::new();
     out.insert("name", event.name.as_str());
-    copy_members(&mut out, event.entry.as_ref(), &["params"]);
+    copy_members(&mut out, event.entry.as_deref(), &["params"]);
     out.insert("subscribers", count(event.subscribers));
     Value::Map(out)
 }

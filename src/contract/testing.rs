@@ -121,7 +121,7 @@ pub(crate) fn surfaces() -> HashMap<&'static str, Surface> {
         bag("manageRpc", "ManageRpc", &["createRpcInstance"]),
     ];
     let bare = vec![bag("plain", "Plain", &["ping", "add"]), bag("misc", "Object", &["zeta", "alpha"])];
-    let types = |contract: &Contract| contract.types_entry.clone();
+    let types = |contract: &Contract| Map::clone(&contract.types_entry);
     let version = described.version.clone();
     HashMap::from([
         ("bare", surface("bare", bare)),

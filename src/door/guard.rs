@@ -5,8 +5,9 @@
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, ClientResult,
-    ErrorData, Extensions, GetExtensions, InitializeRequest, JsonRpcMessage, ListToolsRequest, MetaObject,
-    NumberOrString, PingRequest, RequestId, RequestMetaObject,
+    CompleteRequest, ErrorData, Extensions, GetExtensions, GetPromptRequest, InitializeRequest, JsonRpcMessage,
+    ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, MetaObject,
+    NumberOrString, PingRequest, ReadResourceRequest, RequestId, RequestMetaObject, SubscriptionsListenRequest,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
@@ -193,19 +194,42 @@ fn request(method: String, id: RequestId, params: Option<Json>) -> Verdict {
     };
     let built = match method.as_str() {
         "tools/call" => tool_call(params.unwrap_or_default()),
-        "tools/list" => {
-            typed::<ListToolsRequest>(method, Some(params.unwrap_or_default())).map(ClientRequest::ListToolsRequest)
-        }
+        "tools/list" => listing::<ListToolsRequest>(method, params).map(ClientRequest::ListToolsRequest),
         "ping" => typed::<PingRequest>(method, params).map(ClientRequest::PingRequest),
-        "initialize" => {
-            typed::<InitializeRequest>(method, Some(params.unwrap_or_default())).map(ClientRequest::InitializeRequest)
+        "initialize" => needing::<InitializeRequest>(method, params).map(ClientRequest::InitializeRequest),
+        "server/discover" => needing::<ClientRequest>(method, params),
+        // By the type of each, so that params that are wrong are not taken for an unknown method.
+        "prompts/list" => listing::<ListPromptsRequest>(method, params).map(ClientRequest::ListPromptsRequest),
+        "prompts/get" => needing::<GetPromptRequest>(method, params).map(ClientRequest::GetPromptRequest),
+        "resources/list" => listing::<ListResourcesRequest>(method, params).map(ClientRequest::ListResourcesRequest),
+        "resources/templates/list" => {
+            listing::<ListResourceTemplatesRequest>(method, params).map(ClientRequest::ListResourceTemplatesRequest)
         }
-        "server/discover" => typed::<ClientRequest>(method, Some(params.unwrap_or_default())),
+        "resources/read" => needing::<ReadResourceRequest>(method, params).map(ClientRequest::ReadResourceRequest),
+        "resources/subscribe" => needing(method, params).map(ClientRequest::SubscribeRequest),
+        "resources/unsubscribe" => needing(method, params).map(ClientRequest::UnsubscribeRequest),
+        "subscriptions/listen" => {
+            needing::<SubscriptionsListenRequest>(method, params).map(ClientRequest::SubscriptionsListenRequest)
+        }
+        "completion/complete" => needing::<CompleteRequest>(method, params).map(ClientRequest::CompleteRequest),
         _ => typed::<ClientRequest>(method, params),
     };
     match built {
         Ok(request) => message(JsonRpcMessage::request(request, id)),
         Err(problem) => refused(Refusal::params(&id, problem)),
+    }
+}
+
+/// A request that has params, or may have.
+fn needing<T: DeserializeOwned>(method: String, params: Option<Map<String, Json>>) -> Result<T, String> {
+    typed::<T>(method, Some(params.unwrap_or_default()))
+}
+
+/// A request for a page. The SDK would take a cursor that is no text for none.
+fn listing<T: DeserializeOwned>(method: String, params: Option<Map<String, Json>>) -> Result<T, String> {
+    match params.as_ref().and_then(|params| params.get("cursor")) {
+        None | Some(Json::String(_)) => needing::<T>(method, params),
+        Some(_) => Err("params.cursor must be a text".to_owned()),
     }
 }
 
@@ -238,6 +262,16 @@ fn tool_call(mut params: Map<String, Json>) -> Result<ClientRequest, String> {
         Some(other) => {
             extensions.insert(BadArguments(other));
         }
+    }
+    match params.remove("inputResponses") {
+        None | Some(Json::Null) => {}
+        Some(Json::Object(responses)) => call = call.with_input_responses(responses.into_iter().collect()),
+        Some(_) => return Err("params.inputResponses must be an object".to_owned()),
+    }
+    match params.remove("requestState") {
+        None | Some(Json::Null) => {}
+        Some(Json::String(state)) => call = call.with_request_state(state),
+        Some(_) => return Err("params.requestState must be a string".to_owned()),
     }
     let mut request = CallToolRequest::new(call);
     *request.extensions_mut() = extensions;
@@ -298,6 +332,21 @@ mod tests {
             (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"initialize\",\"params\":null}", json!(3), -32602),
             (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":null}", json!(3), -32602),
             (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\"name\":5}}", json!(3), -32602),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"prompts/get\"}", json!(3), -32602),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"resources/read\",\"params\":{\"uri\":5}}", json!(3), -32602),
+            (
+                b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"resources/list\",\"params\":{\"cursor\":5}}",
+                json!(3),
+                -32602,
+            ),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"resources/subscribe\"}", json!(3), -32602),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"subscriptions/listen\"}", json!(3), -32602),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"completion/complete\",\"params\":{}}", json!(3), -32602),
+            (
+                b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\"name\":\"x\",\"requestState\":5}}",
+                json!(3),
+                -32602,
+            ),
         ];
         for (line, id, code) in cases {
             assert_eq!(refusals(line), [(id.clone(), *code)], "{}", String::from_utf8_lossy(line));
@@ -360,6 +409,7 @@ mod tests {
     fn the_sdk_would_read_the_same() {
         for line in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1},"_meta":{"progressToken":1}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","inputResponses":{"a":{"b":1}},"requestState":"s"}}"#,
             r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#,
             r#"{"jsonrpc":"2.0","id":2,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,

@@ -50,6 +50,11 @@ impl Hosts {
     pub fn lets_in(&self, from: &str) -> bool {
         origin(from).is_some_and(|from| self.origins.contains(&from))
     }
+
+    /// Whether a page of this origin came from this very place. The port counts: another on the same machine is another.
+    pub fn is_at(from: &str, scheme: &str, host: &str) -> bool {
+        origin(from).is_some_and(|from| origin(&format!("{scheme}://{host}")) == Some(from))
+    }
 }
 
 /// A host and perhaps a port, in lower case and without brackets.
@@ -183,5 +188,18 @@ mod tests {
         for from in ["", "*", "null", "x.example", "https://", "https://x/y"] {
             assert!(Hosts::new(address, &[], &[from.to_owned()]).is_err(), "{from}");
         }
+    }
+
+    /// F-11: only what says scheme, host and port of the door itself is of the door itself.
+    #[test]
+    fn a_page_of_the_door_itself_is_known() {
+        let at = |from: &str| Hosts::is_at(from, "http", "localhost:8080");
+        assert!(at("http://localhost:8080") && at("HTTP://LocalHost:8080"));
+        for from in
+            ["http://localhost", "http://localhost:8081", "https://localhost:8080", "http://127.0.0.1:8080", "null"]
+        {
+            assert!(!at(from), "{from}");
+        }
+        assert!(Hosts::is_at("https://gate.example", "https", "gate.example:443"));
     }
 }

@@ -7,6 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::sync::Mutex;
 
 use super::{
+    code::Hands,
     deeds::{Deed, Deeds},
     plan::Plan,
     rows::{self, Store},
@@ -15,7 +16,7 @@ use super::{
     stock::shown_by,
 };
 use crate::{
-    contract::{Deferred, Method, Namespace, Sets, samples::sample},
+    contract::{Deferred, Method, Namespace, Sets, samples::sample, validate},
     link::now_ms,
     node::{Commit, Exposed, Failure, Incoming, Node, Service, ServiceFuture},
     wire::{Map, PeerName, Value},
@@ -31,6 +32,8 @@ struct Playing {
     plan: Plan,
     holds: Mutex<Holds>,
     deeds: Deeds,
+    /// What answers by itself, if its script brought something along.
+    hands: Option<Hands>,
 }
 
 /// What it holds.
@@ -43,12 +46,12 @@ struct Holds {
 
 impl Actor {
     /// A fake as it is at first.
-    pub(super) fn new(name: PeerName, plan: Plan) -> Self {
+    pub(super) fn new(name: PeerName, plan: Plan, hands: Option<Hands>) -> Self {
         let now = now_ms();
         let first = |namespace: &Namespace| Some((namespace.name.clone(), plan.first_state(namespace, now)?));
         let states = plan.namespaces().filter_map(first).collect();
         let holds = Mutex::new(Holds { states, stores: plan.script.stores.clone() });
-        Self(Arc::new(Playing { name, plan, holds, deeds: Deeds::default() }))
+        Self(Arc::new(Playing { name, plan, holds, deeds: Deeds::default(), hands }))
     }
 
     pub(super) fn plan(&self) -> &Plan {
@@ -58,6 +61,13 @@ impl Actor {
     /// Calls given and events sent.
     pub(super) fn counts(&self) -> (u64, u64) {
         self.0.deeds.counts()
+    }
+
+    /// Ends what answers by itself, and waits until nothing of that is left.
+    pub(super) async fn rest(&self) {
+        if let Some(hands) = &self.0.hands {
+            hands.end().await;
+        }
     }
 
     /// Everything it serves, each part with this behind it.
@@ -107,6 +117,9 @@ impl Actor {
         let Some((namespace, method)) = namespace.and_then(|ns| Some((ns, ns.method(&call.method)?))) else {
             return Err(Failure::coded("MethodNotFound", format!("{}.{} is not exposed", call.namespace, call.method)));
         };
+        if let Some(hands) = self.0.hands.as_ref().filter(|_| plan.script.code.answers(target)) {
+            return self.by_hand(node, namespace, method, call, hands).await;
+        }
         let scripted = plan.script.returns.get(target);
         if scripted.is_none()
             && let Some(answer) = self.store(node, namespace, call).await
@@ -135,6 +148,36 @@ impl Actor {
             later.progress(sampled(progress)).await;
         }
         Ok(Some(scripted.cloned().unwrap_or_else(|| sampled(&deferred.result))))
+    }
+
+    /// Has code of the script answer. A method that declares what it sets sets it once its handler has answered, and not at
+    /// all when that fails; what could not be set is refused before.
+    async fn by_hand(
+        &self,
+        node: &Node,
+        namespace: &Namespace,
+        method: &Method,
+        call: &Incoming,
+        hands: &Hands,
+    ) -> Result<Option<Value>, Failure> {
+        let target = (call.namespace.clone(), call.method.clone());
+        let plain = |text: String| Failure::exception(format!("{}.{}: {text}", target.0, target.1));
+        self.settable(namespace, method, call).await?;
+        if method.deferred.is_some() {
+            node.answer_later(call.run, None).await?;
+        }
+        let answered = hands
+            .call(&self.plan().script.code, &target, &call.args)
+            .await
+            .unwrap_or_else(|| Err("nothing answers it".into()));
+        let value = answered.map_err(plain)?;
+        let declared = method.deferred.as_ref().map_or(method.returns.as_ref(), |deferred| Some(&deferred.result));
+        if let Some(Err(text)) = declared.map(|node| validate::value(&value, node, self.plan().types(), "result")) {
+            let (ns, method) = &target;
+            return Err(Failure::exception(format!("{ns}.{method} returned a value its own schema forbids: {text}")));
+        }
+        self.set(node, namespace, method, call).await?;
+        Ok(Some(value))
     }
 
     /// A call of the store behind this namespace, if there is one that answers it.
@@ -170,19 +213,35 @@ impl Actor {
 
     /// A method that declares what it sets sets it to its first argument, within the bounds of the state.
     async fn set(&self, node: &Node, namespace: &Namespace, method: &Method, call: &Incoming) -> Result<(), Failure> {
-        let Some(Sets::Path(path)) = &method.sets else { return Ok(()) };
-        let declared = namespace.component.as_ref().and_then(|component| component.state.as_ref());
-        let Some((declared, path)) = declared.zip(setting::path(path)) else { return Ok(()) };
-        let Some(value) = call.args.first() else { return Ok(()) };
         let mut holds = self.0.holds.lock().await;
         let Some(state) = holds.states.get_mut(&namespace.name) else { return Ok(()) };
-        let written = setting::set(state, declared, self.plan().types(), &path, value.clone());
-        let refused = |text| Failure::coded("InvalidParams", format!("{}.{}: {text}", call.namespace, call.method));
-        if written.map_err(refused)? {
+        if self.written(state, namespace, method, call)? {
             let state = state.clone();
             self.show(node, &namespace.name, state).await;
         }
         Ok(())
+    }
+
+    /// Whether that could be set.
+    async fn settable(&self, namespace: &Namespace, method: &Method, call: &Incoming) -> Result<(), Failure> {
+        let state = self.0.holds.lock().await.states.get(&namespace.name).cloned();
+        state.map_or(Ok(()), |mut state| self.written(&mut state, namespace, method, call).map(drop))
+    }
+
+    /// Writes what the method sets into `state`; whether that changed it.
+    fn written(
+        &self,
+        state: &mut Map,
+        namespace: &Namespace,
+        method: &Method,
+        call: &Incoming,
+    ) -> Result<bool, Failure> {
+        let Some(Sets::Path(path)) = &method.sets else { return Ok(false) };
+        let declared = namespace.component.as_ref().and_then(|component| component.state.as_ref());
+        let Some((declared, path)) = declared.zip(setting::path(path)) else { return Ok(false) };
+        let Some(value) = call.args.first() else { return Ok(false) };
+        let written = setting::set(state, declared, self.plan().types(), &path, value.clone());
+        written.map_err(|text| Failure::coded("InvalidParams", format!("{}.{}: {text}", call.namespace, call.method)))
     }
 
     async fn show(&self, node: &Node, namespace: &str, state: Map) {

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::{
     clock::Clock,
+    code::{CodeFault, Hands, MOST_WITH_CODE},
     contracts::Contracts,
     live::{Live, Why},
     names,
@@ -23,7 +24,7 @@ use super::{
     usher,
 };
 use crate::{
-    contract::Contract,
+    contract::{Contract, Problem},
     link::now_ms,
     node::{LinkState, Node, Running},
     wire::{PeerName, Value},
@@ -100,6 +101,12 @@ pub enum StartFault {
     /// It could not join.
     #[error("{0}")]
     Failed(String),
+    /// The code of its script cannot be run as it is.
+    #[error("the code of its script cannot be run: {}", .0.first().map(ToString::to_string).unwrap_or_default())]
+    Code(Vec<Problem>),
+    /// As many fakes as may run code do.
+    #[error("{MOST_WITH_CODE} fakes run code, and no more can")]
+    TooManyRunCode,
     /// This process is leaving.
     #[error("this process is leaving the network")]
     Closing,
@@ -168,6 +175,11 @@ impl Fakes {
         self.shared.contracts.share(document, contract)
     }
 
+    /// Whether code that scripts bring along may be run here.
+    pub fn run_code(&self) -> bool {
+        self.shared.stage.as_ref().is_some_and(|stage| stage.exec.is_some())
+    }
+
     /// A name for one that was given none.
     pub fn fresh_name(&self) -> String {
         names::name("fake", Uuid::new_v4().as_u128())
@@ -185,7 +197,8 @@ impl Fakes {
         let reserved = self.shared.reserve(&name)?;
         let starting = async {
             self.shared.is_free(&name).await?;
-            let standing = Standing::up(stage, reserved, &name, plan)?;
+            let hands = hands(stage, &name, &plan).await?;
+            let standing = Standing::up(stage, reserved, &name, plan, hands)?;
             if let Err(fault) = standing.joined(&self.shared.host).await {
                 standing.fall(fault == StartFault::NameTaken(Taken::Peer)).await;
                 return Err(fault);
@@ -360,7 +373,18 @@ async fn keep(shared: Arc<Shared>, live: Arc<Live>, running: Running) {
         tracing::warn!(fake = %live.name(), "another peer goes by its name: the fake leaves it to that one");
     }
     part(&live.node, running, why == Why::Taken).await;
+    live.actor.rest().await;
     shared.free(live.name(), why == Why::Taken);
+}
+
+/// What answers for the fake by itself, if its script brings something along.
+async fn hands(stage: &Stage, name: &PeerName, plan: &Plan) -> Result<Option<Hands>, StartFault> {
+    let Some(exec) = stage.exec.as_ref().filter(|_| plan.handlers() > 0) else { return Ok(None) };
+    let started = exec.start(name.as_str(), &plan.script.code).await;
+    started.map(Some).map_err(|fault| match fault {
+        CodeFault::TooMany => StartFault::TooManyRunCode,
+        CodeFault::Problems(problems) => StartFault::Code(problems),
+    })
 }
 
 fn line(live: &Live) -> FakeLine {

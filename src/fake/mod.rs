@@ -11,6 +11,7 @@
 
 mod actor;
 mod clock;
+pub mod code;
 mod contracts;
 mod deeds;
 mod host;
@@ -26,6 +27,7 @@ mod stock;
 mod tests;
 mod usher;
 
+pub use code::Exec;
 pub use host::{FakeLine, Fakes, MOST, Over, StartFault, Taken, Withdrawn};
 pub use plan::{Plan, PlanFault};
 pub use standing::Stage;

@@ -39,17 +39,18 @@ pub enum PlanFault {
 }
 
 impl Plan {
-    /// A fake of this contract that follows this script. `now_ms` is what dates in its samples are.
+    /// A fake of this contract that follows this script. `now_ms` is what dates in its samples are. Code in the script is
+    /// refused, unless it `may_run`.
     ///
     /// # Errors
     /// When it cannot be served as it is asked for.
-    pub fn new(contract: Arc<Contract>, script: Option<&Value>, now_ms: i64) -> Result<Self, PlanFault> {
+    pub fn new(contract: Arc<Contract>, script: Option<&Value>, now_ms: i64, may_run: bool) -> Result<Self, PlanFault> {
         if served(&contract).next().is_none() {
             return Err(PlanFault::NothingToServe);
         }
         let script = match script.filter(|script| **script != Value::Null) {
             None => Script::default(),
-            Some(script) => Script::read(script, &contract).map_err(|fault| match fault {
+            Some(script) => Script::read(script, &contract, may_run).map_err(|fault| match fault {
                 ScriptFault::Code(uses) => PlanFault::Code(uses),
                 ScriptFault::Problems(problems) => PlanFault::Script(problems),
             })?,
@@ -76,6 +77,11 @@ impl Plan {
     /// How many collections of rows it holds.
     pub fn collections(&self) -> usize {
         self.script.stores.values().map(|store| store.tables().len()).sum()
+    }
+
+    /// How many methods code of the script answers.
+    pub fn handlers(&self) -> usize {
+        self.script.code.count()
     }
 
     pub(super) fn types(&self) -> &Types {
@@ -114,7 +120,7 @@ impl Plan {
         shape(&Surface {
             introspection: true,
             namespaces: self.namespaces().map(|namespace| ServedNamespace::declared(namespace, CLASS)).collect(),
-            types: self.contract.types_entry.clone(),
+            types: Map::clone(&self.contract.types_entry),
             ..Surface::default()
         })
     }
@@ -199,7 +205,8 @@ impl<'p> Doubts<'p> {
         let (ns, name) = (&namespace.name, &method.name);
         let target = (ns.clone(), name.clone());
         let stored = script.stores.contains_key(ns) && super::rows::METHODS.contains(&name.as_str());
-        if !script.returns.contains_key(&target) && !script.fails.contains_key(&target) && !stored {
+        let answered = script.returns.contains_key(&target) || script.code.answers(&target);
+        if !answered && !script.fails.contains_key(&target) && !stored {
             let node = method.deferred.as_ref().map_or(method.returns.as_ref(), |deferred| Some(&deferred.result));
             self.sampled(&format!("{ns}.{name}"), "its generated answer", node);
         }

@@ -4,7 +4,11 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use super::{rows::Store, stock};
+use super::{
+    code::{self, Code},
+    rows::Store,
+    stock,
+};
 use crate::{
     contract::{Contract, Event, Method, Namespace, Problem, Types, validate},
     node::METHOD_CODES,
@@ -24,6 +28,8 @@ pub(super) struct Script {
     pub(super) stores: HashMap<String, Store>,
     /// What a component holds at first, besides its samples.
     pub(super) state: HashMap<String, Map>,
+    /// What answers methods by itself.
+    pub(super) code: Code,
 }
 
 /// A namespace and one of its methods.
@@ -58,13 +64,14 @@ pub(super) enum ScriptFault {
 }
 
 impl Script {
-    /// Reads the script of a fake that serves `contract`.
-    pub(super) fn read(document: &Value, contract: &Contract) -> Result<Self, ScriptFault> {
-        let code = code_in(document);
-        if !code.is_empty() {
-            return Err(ScriptFault::Code(code));
+    /// Reads the script of a fake that serves `contract`. Code in it is refused, unless it `may_run`.
+    pub(super) fn read(document: &Value, contract: &Contract, may_run: bool) -> Result<Self, ScriptFault> {
+        let fields = code::fields(document);
+        if !fields.is_empty() && !may_run {
+            return Err(ScriptFault::Code(fields));
         }
-        let mut reader = Reader { contract, pointer: Vec::new(), problems: Vec::new(), omitted: 0 };
+        let mut reader =
+            Reader { contract, brings_code: !fields.is_empty(), pointer: Vec::new(), problems: Vec::new(), omitted: 0 };
         let script = reader.script(document);
         if reader.omitted > 0 {
             let what = format!("{} more problems are not listed", reader.omitted);
@@ -74,17 +81,11 @@ impl Script {
     }
 }
 
-/// Which fields of a script bring code along (semantics 11.3). Empty handlers are none.
-fn code_in(document: &Value) -> Vec<&'static str> {
-    let present = |key: &str| document.get(key).filter(|value| **value != Value::Null);
-    let handlers = present("handlers").is_some_and(|handlers| handlers.as_map().is_none_or(|map| !map.is_empty()));
-    let uses = [("handlers", handlers), ("python", present("python").is_some())];
-    uses.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect()
-}
-
 /// Reads one script.
 pub(super) struct Reader<'c> {
     pub(super) contract: &'c Contract,
+    /// Whether it brings code along: then `state` is what its handlers share, and components have a word of their own.
+    brings_code: bool,
     pointer: Vec<String>,
     problems: Vec<Problem>,
     omitted: usize,
@@ -101,9 +102,15 @@ impl<'c> Reader<'c> {
                 "fails" => script.fails = reader.targets(value, Self::fails),
                 "emits" => script.emits = reader.emits(value),
                 "rows" => script.stores = reader.namespaces(value, stock::store),
+                "state" if reader.brings_code => script.code.state = code::state(reader, value),
+                "components" if reader.brings_code => script.state = reader.namespaces(value, stock::state),
                 "state" => script.state = reader.namespaces(value, stock::state),
-                // Empty, or it would have been refused as code.
-                "handlers" => {}
+                "handlers" => script.code.handlers = code::handlers(reader, value),
+                "python" => script.code.python = code::python(reader, value),
+                _ if reader.brings_code => reader.problem(
+                    "a script that brings code along has returns, fails, emits, rows, components, state, handlers and \
+                     python",
+                ),
                 _ => reader.problem("a script has returns, fails, emits, rows and state"),
             });
         }
@@ -111,7 +118,7 @@ impl<'c> Reader<'c> {
     }
 
     /// Entries by `namespace.method`.
-    fn targets<T>(
+    pub(super) fn targets<T>(
         &mut self,
         value: &Value,
         read: impl Fn(&mut Self, &'c Namespace, &'c Method, &Value) -> Option<T>,
@@ -253,7 +260,7 @@ impl<'c> Reader<'c> {
     }
 
     /// The method that `namespace.method` names, told from its namespace at the last dot (S-001).
-    fn method(&mut self, target: &str) -> Option<(&'c Namespace, &'c Method)> {
+    pub(super) fn method(&mut self, target: &str) -> Option<(&'c Namespace, &'c Method)> {
         let (name, method) = split(target);
         let namespace = self.namespace(name)?;
         let Some(method) = namespace.method(method) else {

@@ -7,6 +7,7 @@ use tokio::{sync::watch, time::timeout};
 
 use super::{
     actor::Actor,
+    code::{Exec, Hands},
     host::{Reservation, StartFault, Taken},
     live::Live,
     plan::Plan,
@@ -26,6 +27,8 @@ pub struct Stage {
     pub link: mqtt::Config,
     /// What its topics begin with.
     pub prefix: Prefix,
+    /// The leave to run code that scripts bring along, if there is one.
+    pub exec: Option<Exec>,
 }
 
 /// A fake between its start and its proof.
@@ -46,13 +49,19 @@ struct Up {
 
 impl Standing {
     /// Starts it. Its link connects when [`Standing::joined`] lets it.
-    pub(super) fn up(stage: &Stage, reserved: Reservation, name: &PeerName, plan: Plan) -> Result<Self, StartFault> {
+    pub(super) fn up(
+        stage: &Stage,
+        reserved: Reservation,
+        name: &PeerName,
+        plan: Plan,
+        hands: Option<Hands>,
+    ) -> Result<Self, StartFault> {
         let topics = Topics::new(&stage.prefix, name.clone()).map_err(|error| StartFault::Name(error.to_string()))?;
         let (gate, allowed) = watch::channel(false);
         let seat = stage.board.seat(name, QUEUE).ok_or(StartFault::NameTaken(Taken::Fake))?;
         let link = mqtt::start(config(&stage.link, topics, allowed), NETWORK);
         let (shape, serving) = (plan.shape(), plan.serving());
-        let actor = Actor::new(name.clone(), plan);
+        let actor = Actor::new(name.clone(), plan, hands);
         let identity = Identity { name: name.clone(), serving, exposed: actor.exposed() };
         let (node, running) = Node::start_hosted(identity, vec![link, seat]);
         Ok(Self { up: Some(Up { node, running, actor, shape, gate, reserved }) })
@@ -112,6 +121,7 @@ impl Up {
     /// The name is free again when this is done.
     async fn leaves(self, name_is_theirs: bool) {
         part(&self.node, self.running, name_is_theirs).await;
+        self.actor.rest().await;
         drop(self.reserved);
     }
 }
@@ -167,4 +177,4 @@ const LEAVE: Duration = Duration::from_secs(2);
 /// Commands and events that wait in its links.
 const QUEUE: usize = 64;
 /// Messages of its that may be unacknowledged.
-const WINDOW: u16 = 8;
+const WINDOW: u16 = 4;

@@ -37,7 +37,7 @@ fn example() -> Json {
 
 fn planned(contract: &Json, script: &Json) -> Result<Plan, PlanFault> {
     let contract = Contract::parse_to_serve(&from_json(contract.clone())).expect("a contract");
-    Plan::new(Arc::new(contract), Some(&value(script)), 0)
+    Plan::new(Arc::new(contract), Some(&value(script)), 0, false)
 }
 
 /// What is wrong with a script, as `pointer: what`.
@@ -61,7 +61,7 @@ impl Double {
         let name = |text| PeerName::mqtt(text).unwrap();
         let (ours, theirs) = loopback::pair(name("hmi"), name("double"));
         let (shape, serving) = (plan.shape(), plan.serving());
-        let actor = Actor::new(name("double"), plan);
+        let actor = Actor::new(name("double"), plan, None);
         let identity = Identity { name: name("double"), serving, exposed: actor.exposed() };
         let (node, _running) = Node::start_hosted(identity, vec![theirs]);
         let identity = Identity { name: name("hmi"), serving: Serving::default(), exposed: Vec::new() };

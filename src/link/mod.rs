@@ -15,6 +15,7 @@
 mod authority;
 mod backoff;
 mod clock;
+mod holder;
 pub mod hub;
 pub mod loopback;
 pub mod mqtt;
@@ -118,6 +119,8 @@ pub enum LinkEvent {
     },
     /// A peer is gone.
     Offline(PeerName),
+    /// What is on the other side is a hub that goes by this name (W-106). At most once a connection, before it is settled.
+    Hub(PeerName),
     /// The first sweep of presence after this connection is complete (W-042).
     Settled,
     /// Certainly nobody received the frame `id` or will: no byte of it was written, or the broker refused it. Of a frame

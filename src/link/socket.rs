@@ -6,22 +6,33 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// Connects to the first address of `host` that answers within its share of `budget`. The stream comes back through
-/// `parted` when it is dropped, so that a departure can wait for the broker to have read it.
-pub(super) async fn connect(
-    host: &str,
-    port: u16,
-    budget: Duration,
-    parted: mpsc::Sender<TcpStream>,
-) -> io::Result<Prompt> {
+/// Where a connection leaves its stream when it is dropped, so that a departure can wait for the broker to have read it. What
+/// nobody takes from there closes when the last that knows the place is gone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parted(Arc<Mutex<Option<TcpStream>>>);
+
+impl Parted {
+    /// The stream, once its connection was dropped.
+    pub(super) fn take(&self) -> Option<TcpStream> {
+        self.place().take()
+    }
+
+    fn place(&self) -> MutexGuard<'_, Option<TcpStream>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Connects to the first address of `host` that answers within its share of `budget`. The stream is left in
+/// `parted` when it is dropped.
+pub(super) async fn connect(host: &str, port: u16, budget: Duration, parted: Parted) -> io::Result<Prompt> {
     let addresses: Vec<_> = lookup_host((host, port)).await?.collect();
     let share = budget / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -55,23 +66,20 @@ pub(super) async fn part(mut stream: TcpStream, patience: Duration) {
 pub(super) struct Prompt {
     /// Present until dropped.
     stream: Option<TcpStream>,
-    parted: mpsc::Sender<TcpStream>,
-    /// Whether the first bytes were looked at.
-    greeted: bool,
+    parted: Parted,
 }
 
-/// The first packet is the CONNACK of MQTT 3.1.1: two bytes long, one less than the shortest of MQTT 5. The client library
-/// would wait for the rest, or for the end.
-#[derive(Debug, thiserror::Error)]
-#[error("the broker answers as one of MQTT 3.1.1")]
-pub(super) struct OlderBroker;
+/// What is below a protocol: the socket, or TLS on it, or a WebSocket on either.
+pub(super) trait Below: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Below for T {}
 
 impl Prompt {
-    fn new(stream: TcpStream, parted: mpsc::Sender<TcpStream>) -> io::Result<Self> {
+    fn new(stream: TcpStream, parted: Parted) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         platform::bound_silence(&stream);
         platform::acknowledge_quickly(&stream);
-        Ok(Self { stream: Some(stream), parted, greeted: false })
+        Ok(Self { stream: Some(stream), parted })
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
@@ -82,21 +90,14 @@ impl Prompt {
 impl Drop for Prompt {
     fn drop(&mut self) {
         if let Some(stream) = self.stream.take() {
-            // Nobody waiting for it, or room taken: then it closes here.
-            self.parted.try_send(stream).ok();
+            *self.parted.place() = Some(stream);
         }
     }
 }
 
 impl AsyncRead for Prompt {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
         ready!(self.stream()?.poll_read(cx, buffer))?;
-        if !std::mem::replace(&mut self.greeted, true)
-            && buffer.filled().get(before..).is_some_and(|first| first.starts_with(OLDER_CONNACK))
-        {
-            return Poll::Ready(Err(io::Error::other(OlderBroker)));
-        }
         if let Some(stream) = &self.stream {
             platform::acknowledge_quickly(stream);
         }
@@ -129,9 +130,6 @@ impl AsyncWrite for Prompt {
         true
     }
 }
-
-/// How a CONNACK of MQTT 3.1.1 begins.
-const OLDER_CONNACK: &[u8] = &[0x20, 2];
 
 #[cfg(target_os = "linux")]
 mod platform {
@@ -167,12 +165,12 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
-    async fn pair() -> (Prompt, TcpStream, mpsc::Receiver<TcpStream>) {
+    async fn pair() -> (Prompt, TcpStream, Parted) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (parted, back) = mpsc::channel(1);
-        let ours = connect("127.0.0.1", port, Duration::from_secs(5), parted).await.unwrap();
-        (ours, listener.accept().await.unwrap().0, back)
+        let parted = Parted::default();
+        let ours = connect("127.0.0.1", port, Duration::from_secs(5), parted.clone()).await.unwrap();
+        (ours, listener.accept().await.unwrap().0, parted)
     }
 
     #[tokio::test]
@@ -198,9 +196,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_dropped_socket_comes_back_to_part_in_peace() {
-        let (ours, mut theirs, mut back) = pair().await;
+        let (ours, mut theirs, parted) = pair().await;
+        assert!(parted.take().is_none());
         drop(ours);
-        let stream = back.recv().await.unwrap();
+        let stream = parted.take().unwrap();
         // Unread bytes on our side: a plain close would reset the connection.
         theirs.write_all(b"unread").await.unwrap();
         let parting = tokio::spawn(part(stream, Duration::from_secs(5)));
@@ -214,8 +213,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         drop(listener);
-        let (parted, _back) = mpsc::channel(1);
-        let error = connect("127.0.0.1", port, Duration::from_secs(5), parted).await.unwrap_err();
+        let error = connect("127.0.0.1", port, Duration::from_secs(5), Parted::default()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(error.to_string().contains("127.0.0.1"), "{error}");
     }

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls;
 
 use super::seat::down;
+use super::socket::Prompt;
 use super::trust::{Trust, sentence};
 use super::{DownKind, DownReason};
 
@@ -56,7 +59,7 @@ pub enum TlsError {
 
 /// Certificates, read and checked.
 #[derive(Clone)]
-pub struct Tls(pub(super) Arc<ClientConfig>);
+pub struct Tls(Arc<ClientConfig>);
 
 impl Tls {
     /// Reads the roots of the system and the given files. Certificates are always verified. Blocks on the file system.
@@ -98,6 +101,16 @@ impl Tls {
             Err(error) => Err(down(DownKind::Tls, error.to_string())),
         }
     }
+}
+
+/// TLS on `stream`, with whoever shows a certificate for `name`.
+pub(super) async fn secure(tls: &Tls, name: &str, stream: Prompt) -> Result<TlsStream<Prompt>, DownReason> {
+    let name = ServerName::try_from(name.to_owned());
+    let name = name.map_err(|_| down(DownKind::Tls, "the host is no name that a certificate could be for"))?;
+    TlsConnector::from(Arc::clone(&tls.0)).connect(name, stream).await.map_err(|error| match tls_cause(&error) {
+        Some(cause) => down(DownKind::Tls, cause),
+        None => down(DownKind::Unreachable, error.to_string()),
+    })
 }
 
 fn roots(files: &TlsFiles) -> Result<RootCertStore, TlsError> {

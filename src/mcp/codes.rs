@@ -103,7 +103,7 @@ codes! {
     NameInUse "name_in_use" No, "a peer, another fake or the bridge itself answers to that name", "choose another name", "";
     InvalidContract "invalid_contract" No, "the contract is not a valid one", "correct what `problems` points at", "`problems` (with JSON Pointers)";
     InvalidScript "invalid_script" No, "the script names what the contract lacks, or cannot run", "correct what `problems` points at", "`problems`";
-    ExecDisabled "exec_disabled" No, "a script brings code along, and this bridge runs none", "leave `handlers` and `python` out", "`uses`";
+    ExecDisabled "exec_disabled" No, "a script brings code along, and this bridge runs none", "leave `handlers` and `python` out, or have the bridge started with `--allow-exec`", "`uses`";
     FakeFailed "fake_failed" Yes, "the fake could not join or did not answer", "start it again", "";
     UnknownContract "unknown_contract" No, "no contract of that name is stored", "use one of `alternatives`", "`alternatives`";
     UnknownScript "unknown_script" No, "no script of that name is stored", "use one of `alternatives`", "`alternatives`";

@@ -2,20 +2,27 @@
 //!
 //! The SDK owns the protocol; this layer owns what a tool is ([`registry`]), what it answers ([`result`], [`error`],
 //! [`codes`]), how long lists are cut ([`page`], [`cursor`]), how text of the plant is made harmless ([`mod@text`]), how
-//! many calls run ([`load`]) and the one handler that serves all revisions of the protocol ([`server`]). No tool knows its door.
+//! many calls run ([`load`]), what is offered beside tools (`prompts`, `resources`, `completion`, `subscriptions`) and the one
+//! handler that serves all revisions of the protocol ([`server`]). No tool knows its door.
 
 pub mod check;
 pub mod codes;
+mod completion;
 pub mod context;
 pub mod cursor;
 pub mod error;
+mod handler;
+mod instructions;
 pub mod load;
 pub mod page;
+mod progress;
+mod prompts;
 mod refusal;
 mod refusal_documents;
 mod refusal_scripts;
 mod refusal_tickets;
 pub mod registry;
+mod resources;
 pub mod result;
 pub mod schema;
 pub mod server;
@@ -30,6 +37,7 @@ pub(crate) use refusal::ticket_state;
 pub use registry::{Hints, Need, Offer, Registry, Spec, Tool};
 pub use result::Source;
 pub use server::Server;
+pub(crate) use settling::read_state;
 
 /// Values of the plant as every result writes them.
 pub use crate::wire::tagged;

@@ -105,7 +105,19 @@ impl<'a> Pager<'a> {
         format: Format,
         cursor: Option<&'a str>,
     ) -> Self {
-        Self { cursors: context.cursors(), tool: context.tool, arguments, limit, format, cursor }
+        Self::over(context.cursors(), context.tool, arguments, limit, format, cursor)
+    }
+
+    /// The pages of a list that is no tool's.
+    pub(super) fn over(
+        cursors: &'a Cursors,
+        what: &'a str,
+        arguments: &'a Map<String, Json>,
+        limit: Limit,
+        format: Format,
+        cursor: Option<&'a str>,
+    ) -> Self {
+        Self { cursors, tool: what, arguments, limit, format, cursor }
     }
 
     /// The generation that the cursor of the call goes on in; nothing without a cursor.
@@ -391,6 +403,32 @@ mod tests {
 
     fn names(count: usize) -> Vec<(String, Json)> {
         (0..count).map(|at| (format!("p{at:04}"), json!({"name": format!("p{at:04}")}))).collect()
+    }
+
+    /// However many there are, each is looked at once and only what is on the page is written: of two links with 2 000
+    /// peers each that is a page of them.
+    #[test]
+    fn only_what_is_on_the_page_is_written() {
+        struct Counting<'a>(&'a std::cell::Cell<usize>, usize);
+        impl Serialize for Counting<'_> {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.set(self.0.get() + 1);
+                serializer.serialize_u64(self.1 as u64)
+            }
+        }
+        let (cursors, arguments) = (cursors(), arguments(&json!({})));
+        let mut cursor = None::<String>;
+        for page in 0..3 {
+            let (looked, written) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+            let entries = (0..4_000).map(|at| {
+                looked.set(looked.get() + 1);
+                (format!("p{at:04}"), Counting(&written, at))
+            });
+            let (entries, info) = pager(&cursors, &arguments, cursor.as_deref()).keyed(entries).unwrap();
+            assert_eq!((looked.get(), written.get(), info.matched), (4_000, 50, 4_000), "page {page}");
+            assert_eq!(entries[0], page * 50);
+            cursor = info.next_cursor;
+        }
     }
 
     /// results.md 4: 50 by default, `matched` over all pages, an exact next call, and in the end everything once.

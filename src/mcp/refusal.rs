@@ -50,6 +50,7 @@ impl From<PlantError> for ToolError {
                 .alternatives(alternatives)
                 .fix(describe_peer(peer.as_str()))
                 .outcome(Outcome::NotRun),
+            PlantError::NoStore { peer, stores, .. } => no_store(peer.as_str(), stores, message),
             PlantError::UnknownEvent { peer, alternatives, .. } => {
                 Self::new(ErrorCode::UnknownEvent, message).alternatives(alternatives).fix(describe_peer(peer.as_str()))
             }
@@ -173,6 +174,16 @@ fn no_context(at: &Ref, hops: &[Ref], refusal: Option<RemoteError>, message: Str
     }
 }
 
+/// A namespace without the methods of a store: there are others, or there is none on this peer.
+fn no_store(peer: &str, stores: Vec<String>, message: String) -> ToolError {
+    let fix = if stores.is_empty() {
+        format!("no namespace that {peer} describes is a store; {} for what there is", describe_peer(peer))
+    } else {
+        "use one of `alternatives`, which are stores".to_owned()
+    };
+    ToolError::new(ErrorCode::UnknownMethod, message).alternatives(stores).fix(fix).outcome(Outcome::NotRun)
+}
+
 fn describe_peer(peer: &str) -> String {
     format!("call describe_peer {}", json!({ "peer": peer }))
 }
@@ -260,9 +271,9 @@ fn tap_unavailable(trouble: &TapTrouble, message: String) -> ToolError {
     let error = ToolError::new(ErrorCode::TapUnavailable, message);
     let allow = "a person must allow this account, in the broker's access list, to read everything under the prefix";
     match trouble {
-        TapTrouble::NoBroker => error
-            .cause("only a broker shows what others say to each other")
-            .fix("a person must start the bridge with --broker; watch_events and start_watch need none"),
+        TapTrouble::NoLink => error
+            .cause("there is no network whose peers could say something to each other")
+            .fix("a person must start the bridge with --broker or --hub"),
         TapTrouble::Down(down) if down.kind == DownKind::Unauthorized => {
             error.cause("the broker does not let this account watch").fix(allow).detail("link", word(down.kind))
         }

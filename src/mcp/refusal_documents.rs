@@ -45,7 +45,10 @@ pub(super) fn of_fakes(error: PlantError, message: String) -> ToolError {
         }
         PlantError::ExecDisabled { uses } => ToolError::new(ErrorCode::ExecDisabled, message)
             .cause("handlers and python are code, and this bridge runs no code that a script brings along")
-            .fix("leave them out; returns, fails, emits, rows and state need no code")
+            .fix(
+                "leave them out (returns, fails, emits, rows and state need no code), or ask a person to start the bridge \
+                 with --allow-exec and --development",
+            )
             .detail("uses", uses),
         PlantError::FakeFailed { .. } => ToolError::new(ErrorCode::FakeFailed, message).retry_after(LINK_RETRY),
         PlantError::UnknownFake { alternatives, .. } => {

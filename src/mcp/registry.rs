@@ -56,6 +56,8 @@ pub enum Need {
     Contracts,
     /// A directory of scripts, or leave to script other nodes.
     Scripts,
+    /// The leave to run code that scripts of fakes bring along.
+    Exec,
 }
 
 /// What this process offers.
@@ -67,6 +69,8 @@ pub struct Offer {
     pub contracts: bool,
     /// It has a directory of scripts, or may script other nodes.
     pub scripts: bool,
+    /// It runs code that scripts of fakes bring along.
+    pub exec: bool,
 }
 
 impl Offer {
@@ -85,27 +89,25 @@ impl Offer {
         match need {
             Need::Contracts => (!self.contracts).then_some("--contracts"),
             Need::Scripts => (!self.scripts).then_some("--scripts"),
+            Need::Exec => (!self.exec).then_some("--allow-exec"),
             Need::Changing => None,
         }
     }
 
     fn refusal(self, name: &str, need: Need) -> Option<ToolError> {
-        let missing_flag = || {
-            self.missing_flag(need).map(|flag| {
+        if need != Need::Changing {
+            return self.missing_flag(need).map(|flag| {
                 ToolError::new(ErrorCode::UnknownTool, format!("{name} needs {flag}, and this bridge runs without it"))
                     .cause(format!("the bridge was started without {flag}"))
                     .fix(format!("ask a person to start the bridge with {flag}"))
-            })
-        };
-        match need {
-            Need::Contracts | Need::Scripts => missing_flag(),
-            Need::Changing => self.read_only.then(|| {
-                ToolError::new(ErrorCode::ReadOnly, format!("{name} changes something, and this bridge may only look"))
-                    .cause("the bridge was started with --read-only")
-                    .detail("tool", name)
-                    .outcome(Outcome::NotRun)
-            }),
+            });
         }
+        self.read_only.then(|| {
+            ToolError::new(ErrorCode::ReadOnly, format!("{name} changes something, and this bridge may only look"))
+                .cause("the bridge was started with --read-only")
+                .detail("tool", name)
+                .outcome(Outcome::NotRun)
+        })
     }
 }
 
@@ -142,6 +144,8 @@ pub struct Tool {
     needing: Vec<(&'static str, Need)>,
     /// Those that are not, with why.
     withheld: Vec<(&'static str, &'static str)>,
+    /// What is said of it only where the process offers what that needs.
+    further: Vec<(Need, &'static str)>,
 }
 
 impl std::fmt::Debug for Tool {
@@ -178,6 +182,7 @@ impl Tool {
             start: Box::new(start),
             needing: Vec::new(),
             withheld: Vec::new(),
+            further: Vec::new(),
         }
     }
 
@@ -189,10 +194,20 @@ impl Tool {
         self
     }
 
+    /// The same with a further word in its description, where the process offers what that is about.
+    #[must_use]
+    pub fn says_where(mut self, need: Need, words: &'static str) -> Self {
+        self.further.push((need, words));
+        self
+    }
+
     /// The tool as a process that offers `offer` shows it.
     fn within(mut self, offer: Offer) -> Self {
         let missing = |(argument, need): &(&'static str, Need)| Some((*argument, offer.missing_flag(*need)?));
         self.withheld = self.needing.iter().filter_map(missing).collect();
+        for (_, words) in self.further.iter().filter(|(need, _)| offer.missing_flag(*need).is_none()) {
+            self.spec.description.to_mut().push_str(words);
+        }
         self
     }
 
@@ -288,6 +303,11 @@ impl Registry {
     /// Whether a tool of this name is there.
     pub fn offers(&self, name: &str) -> bool {
         self.find(name).is_ok()
+    }
+
+    /// The same, for a client that may only look, or for any other.
+    pub fn offers_to(&self, name: &str, read_only: bool) -> bool {
+        self.find_for(name, read_only).is_ok()
     }
 
     /// The tool `name`, if it is there.

@@ -27,7 +27,7 @@ fn read_of(plant: &Plant, peer: &str, namespace: &str) -> Option<NextCall> {
     }
 }
 
-pub(super) fn read_state(peer: &str, namespace: &str) -> NextCall {
+pub(crate) fn read_state(peer: &str, namespace: &str) -> NextCall {
     let mut arguments = Map::new();
     arguments.insert("peer".into(), peer.into());
     arguments.insert("namespace".into(), namespace.into());

@@ -16,33 +16,25 @@ use crate::{
     wire::{Correlation, PeerName, Value},
 };
 
-/// What the handle asks for.
+/// What the handle asks for. What is large is boxed: a channel keeps room for many, and there may be many nodes.
 #[derive(Debug)]
 pub(super) enum Command {
     Call {
         id: CallId,
-        /// Boxed: it is much larger than the rest, and a channel keeps room for many.
         call: Box<Call>,
         correlation: Correlation,
         answer: Caller,
     },
     Subscribe {
         id: SubscriptionId,
-        stream: Stream,
+        stream: Box<Stream>,
         deliveries: mpsc::Sender<Heard>,
         missed: Arc<AtomicU64>,
     },
-    Emit {
-        namespace: String,
-        event: String,
-        args: Vec<Value>,
-    },
-    Commit {
-        namespace: String,
-        change: Commit,
-    },
+    Emit(Box<Emission>),
+    Commit(Box<(String, Commit)>),
     Place {
-        change: Change,
+        change: Box<Change>,
         answer: oneshot::Sender<Result<(), TopologyFault>>,
     },
     Mute {
@@ -63,6 +55,14 @@ pub(super) enum Command {
     Unanswered(RunId),
     /// The host of this peer says that another one left.
     Departed(PeerName),
+}
+
+/// An event of ours.
+#[derive(Debug)]
+pub(super) struct Emission {
+    pub(super) namespace: String,
+    pub(super) event: String,
+    pub(super) args: Vec<Value>,
 }
 
 /// Where the answer of a call goes, and with the receipt of a deferred method what becomes of its ticket.

@@ -232,13 +232,16 @@ impl Driver {
             }
             Command::Subscribe { id, stream, deliveries, missed } => {
                 self.listeners.insert(id, Listener { deliveries, missed });
-                self.state.subscribe(id, stream, fresh(), now);
+                self.state.subscribe(id, *stream, fresh(), now);
             }
-            Command::Emit { namespace, event, args } => self.state.emit(&namespace, &event, &args),
-            Command::Commit { namespace, change } => self.state.commit(&namespace, change),
+            Command::Emit(emission) => self.state.emit(&emission.namespace, &emission.event, &emission.args),
+            Command::Commit(commit) => {
+                let (namespace, change) = *commit;
+                self.state.commit(&namespace, change);
+            }
             Command::Place { change, answer } => {
                 // Whoever no longer asks has made the change all the same.
-                let _ = answer.send(self.state.change_topology(change));
+                let _ = answer.send(self.state.change_topology(*change));
             }
             Command::Mute { namespace, muted } => self.state.mute(&namespace, muted),
             Command::Defer { run, life, gone, answer } => {
@@ -294,7 +297,7 @@ impl Driver {
 
     fn send(&mut self, send: Send, now: Now) {
         let (outbound, id) = match send.what {
-            SendWhat::Frame { id, frame, claim } => (Outbound::Frame { id, frame: Box::new(frame), claim }, Some(id)),
+            SendWhat::Frame { id, frame, claim } => (Outbound::Frame { id, frame, claim }, Some(id)),
             SendWhat::Announce(shape) => (Outbound::Announce { shape }, None),
         };
         let link = self.links.iter().find(|(known, _)| *known == send.link);

@@ -42,7 +42,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use self::{
-    command::{Command, Release},
+    command::{Command, Emission, Release},
     state::{CallId, SubscriptionId},
 };
 pub use self::{
@@ -67,8 +67,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Node {
     shared: Arc<Shared>,
-    /// What lets us listen to others, where there is something.
-    tap: Option<Tap>,
+    /// What lets us listen to others, where there is something, and on which link that is.
+    tap: Option<(LinkId, Tap)>,
 }
 
 #[derive(Debug)]
@@ -178,6 +178,17 @@ impl Subscription {
             missed => Some(Heard::Missed(missed)),
         }
     }
+
+    /// What is heard already, without waiting.
+    pub fn try_next(&mut self) -> Option<Heard> {
+        if let Ok(heard) = self.heard.try_recv() {
+            return Some(heard);
+        }
+        match self.missed.swap(0, Ordering::Relaxed) {
+            0 => None,
+            missed => Some(Heard::Missed(missed)),
+        }
+    }
 }
 
 impl Drop for Subscription {
@@ -263,21 +274,21 @@ impl Node {
         let id = SubscriptionId(self.next_id());
         let (deliveries, heard) = mpsc::channel(LISTENER_QUEUE);
         let missed = Arc::new(AtomicU64::new(0));
-        let command = Command::Subscribe { id, stream, deliveries, missed: missed.clone() };
+        let command = Command::Subscribe { id, stream: Box::new(stream), deliveries, missed: missed.clone() };
         self.shared.commands.try_send(command).map_err(|error| not_taken(&error))?;
         Ok(Subscription { id, heard, missed, releases: self.shared.releases.clone() })
     }
 
     /// Emits an event of ours.
     pub async fn emit(&self, namespace: &str, event: &str, args: Vec<Value>) {
-        let command = Command::Emit { namespace: namespace.into(), event: event.into(), args };
+        let command = Command::Emit(Box::new(Emission { namespace: namespace.into(), event: event.into(), args }));
         // A driver that is gone has nobody to emit to.
         let _ = self.shared.commands.send(command).await;
     }
 
     /// Changes a component of ours. Changes made before a method returns are told before its answer.
     pub async fn commit(&self, namespace: &str, change: Commit) {
-        let _ = self.shared.commands.send(Command::Commit { namespace: namespace.into(), change }).await;
+        let _ = self.shared.commands.send(Command::Commit(Box::new((namespace.into(), change)))).await;
     }
 
     /// Changes where our instances stand, or what they provide. Changes made before a method returns are told before its
@@ -289,7 +300,7 @@ impl Node {
     pub async fn change_topology(&self, change: Change) -> Result<(), TopologyFault> {
         let (answer, answered) = oneshot::channel();
         // A driver that is gone has nobody to tell.
-        let _ = self.shared.commands.send(Command::Place { change, answer }).await;
+        let _ = self.shared.commands.send(Command::Place { change: Box::new(change), answer }).await;
         answered.await.unwrap_or(Ok(()))
     }
 

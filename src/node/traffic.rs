@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::Node;
 use crate::{
     link::{
-        DownReason,
+        DownReason, LinkId,
         mqtt::{self, Tap, Tapped, Watcher},
     },
     wire::{
@@ -55,17 +55,18 @@ pub enum TrafficNews {
 }
 
 impl Node {
-    /// The same peer, whose network can be listened to through this tap.
+    /// The same peer, whose network behind this link can be listened to through this tap.
     #[must_use]
-    pub fn with_tap(mut self, tap: Tap) -> Self {
-        self.tap = Some(tap);
+    pub fn with_tap(mut self, link: LinkId, tap: Tap) -> Self {
+        self.tap = Some((link, tap));
         self
     }
 
-    /// Begins to listen to everything on the network; `None` if no link of ours can be tapped.
-    pub fn overhear(&self) -> Option<Traffic> {
-        let tap = self.tap.as_ref()?;
-        Some(Traffic { watcher: tap.watch(), topics: tap.topics().clone() })
+    /// Begins to listen to everything on a network, and says behind which link it is; `None` if no link of ours can be
+    /// tapped.
+    pub fn overhear(&self) -> Option<(LinkId, Traffic)> {
+        let (link, tap) = self.tap.as_ref()?;
+        Some((*link, Traffic { watcher: tap.watch(), topics: tap.topics().clone() }))
     }
 }
 

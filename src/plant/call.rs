@@ -80,6 +80,12 @@ pub(super) struct Ready {
     needs_control: bool,
 }
 
+/// What may be called: it is permitted, and its key, if it has one, names this command and no other.
+pub(super) struct Admitted {
+    ready: Ready,
+    key: Option<String>,
+}
+
 impl Plant {
     /// Calls a method and gives what it returned. Once `stop` is cancelled nothing is sent any more; what has been sent is
     /// still answered.
@@ -101,7 +107,7 @@ impl Plant {
         check(peer, request, description.as_ref())
     }
 
-    /// Sends what was found and checked, if it is permitted. Every verb that can change a plant comes through here.
+    /// Sends what was found and checked, if it is permitted.
     pub(super) async fn send(
         &self,
         principal: &Principal,
@@ -109,14 +115,37 @@ impl Plant {
         timeout: Duration,
         key: Option<String>,
     ) -> Result<Called, PlantError> {
-        let Ready { target, args, semantics, effect, checked, fake, needs_control } = ready;
-        self.permit(principal, &Action { target: target.clone(), semantics, effect })?;
-        if needs_control {
-            self.not_on_anothers_control(principal, &target)?;
+        let admitted = self.admit(principal, ready, key)?;
+        self.dispatch(principal, admitted, timeout).await
+    }
+
+    /// Decides whether it may be called. Every verb that can change a plant comes through here.
+    pub(super) fn admit(
+        &self,
+        principal: &Principal,
+        ready: Ready,
+        key: Option<String>,
+    ) -> Result<Admitted, PlantError> {
+        let Ready { target, args, semantics, effect, needs_control, .. } = &ready;
+        self.permit(principal, &Action { target: target.clone(), semantics: *semantics, effect: *effect })?;
+        if *needs_control {
+            self.not_on_anothers_control(principal, target)?;
         }
         if let Some(key) = &key {
-            self.shared.keys.take(key, &target, &args)?;
+            self.shared.keys.take(key, target, args)?;
         }
+        Ok(Admitted { ready, key })
+    }
+
+    /// Sends what may be called, once.
+    pub(super) async fn dispatch(
+        &self,
+        principal: &Principal,
+        admitted: Admitted,
+        timeout: Duration,
+    ) -> Result<Called, PlantError> {
+        let Admitted { ready, key } = admitted;
+        let Ready { target, args, semantics, effect, checked, fake, .. } = ready;
         let made = || Uuid::new_v4().hyphenated().to_string();
         let idempotency_key = key.or_else(|| (semantics == Some(Semantics::NonRepeatableCommand)).then(made));
         let call = Call {

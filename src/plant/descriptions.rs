@@ -86,6 +86,11 @@ impl Descriptions {
         slot?.known()?.said.ok()
     }
 
+    /// What every peer said last.
+    pub(super) fn all_remembered(&self) -> Vec<Arc<Description>> {
+        self.slots().values().filter_map(|slot| slot.known()?.said.ok()).collect()
+    }
+
     fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<PeerName, Arc<Slot>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -67,6 +67,16 @@ pub enum PlantError {
         /// What to use instead, where the name is a well-known one.
         hint: &'static str,
     },
+    /// The namespace is no store that could be written, and has none beside it.
+    #[error("{peer}.{namespace} is not, and has not, the write half of a store")]
+    NoStore {
+        /// Which peer.
+        peer: PeerName,
+        /// Which namespace.
+        namespace: String,
+        /// The stores the peer does have.
+        stores: Vec<String>,
+    },
     /// Nothing there can be listened to.
     #[error("{peer}.{namespace} emits no events, so not '{event}' either")]
     UnknownEvent {

@@ -1,11 +1,11 @@
 //! Fakes: standing a peer up from a contract, taking it down, and which there are.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ContractSource, Plant, PlantError, Principal, Purpose, Target,
+    ContractSource, Plant, PlantError, Principal, Purpose, Sourced, Target,
     fake_limits::{command, warning},
     gate::Action,
     nearest, while_wanted,
@@ -39,6 +39,8 @@ pub struct FakeStarted {
     pub emits: usize,
     /// How many collections of rows it holds.
     pub collections: usize,
+    /// How many methods code of its script answers.
+    pub handlers: usize,
     /// What of it may surprise.
     pub warnings: Vec<String>,
 }
@@ -53,6 +55,11 @@ pub struct FakeList {
 }
 
 impl Plant {
+    /// Whether code that the scripts of fakes bring along is run here.
+    pub fn runs_code(&self) -> bool {
+        self.fakes().run_code()
+    }
+
     /// Stands a fake up. Everything about it is checked before it joins; once `stop` is cancelled it is not there.
     pub async fn start_fake(
         &self,
@@ -75,14 +82,16 @@ impl Plant {
             warnings.extend(warning(&contract, described.is_some()));
             // The document does not say what requires authority: one that says more is not shared by what is written.
             let contract = if commanded { Arc::new(contract) } else { self.fakes().share(&sourced.document, contract) };
-            let plan = Plan::new(contract, script.as_ref(), now_ms()).map_err(|fault| unplayable(label, fault))?;
+            let may_run = self.runs_code();
+            let plan = Plan::new(contract, script.as_ref(), now_ms(), may_run);
+            let plan = plan.map_err(|fault| unplayable(label, fault))?;
             warnings.extend(plan.warnings().iter().cloned());
             let is_component = |namespace: &&crate::contract::Namespace| namespace.component.is_some();
             let components = plan.namespaces().filter(is_component).map(|namespace| namespace.name.clone()).collect();
-            let (emits, collections) = (plan.emits(), plan.collections());
+            let (emits, collections, handlers) = (plan.emits(), plan.collections(), plan.handlers());
             let fake = self.fakes().start(name.clone(), plan).await.map_err(|fault| not_started(self, &name, fault))?;
             tracing::info!(client = principal.client, fake = %name, "a fake stands");
-            Ok(FakeStarted { fake, components, emits, collections, warnings })
+            Ok(FakeStarted { fake, components, emits, collections, handlers, warnings })
         })
         .await
     }
@@ -101,6 +110,16 @@ impl Plant {
         let stopped = self.fakes().stop(name).await.map_err(unknown)?;
         tracing::info!(client = principal.client, fake = %name, "the fake was stopped");
         Ok(stopped)
+    }
+
+    /// The contract a fake of this bridge serves, rebuilt from what it says of itself; nobody else is asked.
+    pub async fn fake_contract(&self, name: &str) -> Result<Sourced, PlantError> {
+        if self.fake(name).is_none() {
+            let lines = self.list_fakes().fakes;
+            let alternatives = nearest(name, lines.iter().map(|line| line.name.as_str()));
+            return Err(PlantError::UnknownFake { fake: name.to_owned(), alternatives });
+        }
+        self.contract(ContractSource::Peer { peer: name.to_owned(), wait: Duration::ZERO }, Purpose::Compare).await
     }
 
     /// What comes when a fake that stands now is off the network, however that comes about.
@@ -149,6 +168,10 @@ fn not_started(plant: &Plant, name: &PeerName, fault: StartFault) -> PlantError 
         StartFault::NameTaken(who) => PlantError::NameInUse { name: name.clone(), who },
         StartFault::Name(why) => unusable_name(why),
         StartFault::TooMany => PlantError::LimitReached { what: "fakes", limit: crate::fake::MOST },
+        StartFault::Code(problems) => PlantError::InvalidScript { problems },
+        StartFault::TooManyRunCode => {
+            PlantError::LimitReached { what: "fakes that run code", limit: crate::fake::code::MOST_WITH_CODE }
+        }
         StartFault::Offline(_) => plant.unavailable(&plant.node().network()),
         StartFault::Failed(why) => PlantError::FakeFailed { name: name.clone(), why },
         StartFault::Closing => PlantError::Unwanted,

@@ -62,8 +62,8 @@ struct Lease {
 
 #[derive(Debug)]
 enum Standing {
-    /// The peer was asked.
-    Asking,
+    /// The peer was asked. With it, how control was lost before, if it was.
+    Asking(Option<String>),
     Held(Held),
     /// It was held, and is not any more: why.
     Lost(String),
@@ -135,7 +135,10 @@ impl Leases {
             let lost = lost.map(|(component, _)| component.clone()).ok_or(Unasked::Full)?;
             table.leases.remove(&lost);
         }
-        table.leases.insert(component.clone(), Lease { client: client.into(), standing: Standing::Asking });
+        // How its own control was lost is still to be told if it gets none now.
+        let before = table.leases.remove(component).filter(|lease| lease.client == client);
+        let lost = before.and_then(|lease| if let Standing::Lost(why) = lease.standing { Some(why) } else { None });
+        table.leases.insert(component.clone(), Lease { client: client.into(), standing: Standing::Asking(lost) });
         Ok(())
     }
 
@@ -143,10 +146,11 @@ impl Leases {
     pub(super) fn refused(&self, component: &Component, client: &str, why: Option<String>) {
         let mut table = self.table();
         let Some(lease) = table.leases.get_mut(component).filter(|lease| lease.client == client) else { return };
-        match (&lease.standing, why) {
-            (Standing::Asking, _) => {
-                table.leases.remove(component);
-            }
+        match (&mut lease.standing, why) {
+            (Standing::Asking(lost), _) => match lost.take() {
+                Some(why) => lease.standing = Standing::Lost(why),
+                None => drop(table.leases.remove(component)),
+            },
             (Standing::Held(_), Some(why)) => lease.standing = Standing::Lost(why),
             _ => {}
         }
@@ -222,8 +226,8 @@ impl Leases {
         }
         Ok(match table.leases.remove(component).map(|lease| lease.standing) {
             Some(Standing::Held(_)) => GivenUp::Held,
-            Some(Standing::Lost(why)) => GivenUp::Lost(why),
-            Some(Standing::Asking) | None => GivenUp::Nothing,
+            Some(Standing::Lost(why) | Standing::Asking(Some(why))) => GivenUp::Lost(why),
+            Some(Standing::Asking(None)) | None => GivenUp::Nothing,
         })
     }
 
@@ -237,7 +241,7 @@ impl Leases {
                 held.push(component.clone());
             }
             // What was asked for is given back by whoever asked, when the answer comes.
-            !goes || matches!(lease.standing, Standing::Asking)
+            !goes || matches!(lease.standing, Standing::Asking(_))
         });
         held
     }

@@ -13,12 +13,16 @@ mod error;
 mod fake_limits;
 mod fakes;
 mod gate;
+mod hub_tap;
 mod keys;
+mod known;
 mod leases;
 mod listening;
+mod overhearing;
 mod peers;
 mod read_context;
 mod read_state;
+mod recordings;
 mod rows;
 mod scripts;
 mod set_state;
@@ -55,6 +59,7 @@ pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, Target};
 pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
+pub use known::Status;
 use leases::Leases;
 pub use leases::{Authority, KnownAuthority};
 pub use peers::{PeerKind, PeerLine, Peers};
@@ -74,7 +79,7 @@ pub use verdict::{Cursor, EpochLoss, Loss, Verdict};
 pub use watch_events::{EventsWatched, HeardEvent, Memory, WatchEvents};
 pub use watch_log::{Gap, Noted, PathChange, Record};
 pub use watch_read::{Reached, ReadWatch, WatchLine, WatchRead, WatchTarget};
-pub use watch_traffic::{Interruption, TrafficWatched, WatchTraffic};
+pub use watch_traffic::{Interruption, Sees, TrafficWatched, View, WatchTraffic};
 pub use watches::StartWatch;
 
 use crate::{
@@ -105,7 +110,7 @@ struct Shared {
     contracts: contracts::Contracts,
     fakes: Fakes,
     scripts: Option<Scripts>,
-    recordings: watch_traffic::Recordings,
+    recordings: recordings::Recordings,
 }
 
 /// How this process looks at its plant.
@@ -157,7 +162,7 @@ impl Plant {
         let (baselines, watches) = (baselines::Baselines::default(), watches::Watches::default());
         let (tickets, leases) = (Tickets::default(), Leases::default());
         let (contracts, fakes) = (contracts::Contracts::in_directory(directory), Fakes::new(node.clone(), stage));
-        let recordings = watch_traffic::Recordings::default();
+        let recordings = recordings::Recordings::default();
         let shared = Shared {
             node,
             settings,
@@ -296,11 +301,28 @@ fn may_settle(network: &Network) -> bool {
 
 /// The names most like `wanted`, best first; if none is, some of those there are.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut scored: Vec<(usize, &str)> = names.map(|name| (distance(wanted, name), name)).collect();
-    scored.sort_unstable();
-    let close = scored.iter().take_while(|(distance, name)| *distance * 2 <= wanted.len().max(name.len())).count();
+    let (scored, close) = scored(wanted, names);
     let shown = if close > 0 { close } else { scored.len() };
     scored.into_iter().take(shown.min(ALTERNATIVES)).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// The names that are like `wanted`, best first, and no others.
+pub(crate) fn like<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let (scored, close) = scored(wanted, names);
+    scored.into_iter().take(close.min(ALTERNATIVES)).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// The names with how unlike `wanted` each is, and how many of the first are like it.
+fn scored<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> (Vec<(usize, &'a str)>, usize) {
+    let mut scored: Vec<(usize, &str)> = names.map(|name| (distance(wanted, name), name)).collect();
+    scored.sort_unstable();
+    let close = scored.iter().take_while(|(_, name)| is_close(wanted, name)).count();
+    (scored, close)
+}
+
+/// Whether one name may have been meant by the other.
+fn is_close(wanted: &str, name: &str) -> bool {
+    distance(wanted, name) * 2 <= wanted.len().max(name.len())
 }
 
 /// How unlike two names are: edits between them, with one inside the other counting for much.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{Plant, PlantError, Target};
+use super::{Plant, PlantError, Target, nearest};
 use crate::{
-    contract::context::{Axis, Found, HostAnswer, Invalid, Outcome, Ref, Resolution, Step, TokenId},
+    contract::context::{Axis, Found, HostAnswer, INVALID_REFERENCE, Invalid, Outcome, Ref, Resolution, Step, TokenId},
     link::now_ms,
     node::{Call, CallError, Doubt, Network, NotSent},
     wire::{PeerName, RemoteError, Value},
@@ -44,6 +44,9 @@ pub struct ContextRead {
     pub hops: Vec<Ref>,
     /// The chain as far as it is known, nearest first.
     pub chain: Vec<Ref>,
+    /// Where the peer says that there is no such node: those it describes, the most alike first. Only a peer that announces a
+    /// shape is asked.
+    pub instances: Option<Vec<String>>,
 }
 
 /// What may be concluded from a chain (S-091).
@@ -107,10 +110,23 @@ impl Plant {
                 _ => false,
             };
             if !again || round == ROUNDS || Instant::now() >= until {
-                return Ok(concluded(node, walk, lost));
+                let mut read = concluded(node, walk, lost);
+                if is_nowhere(&read) {
+                    read.instances = Some(self.instances(&read.node).await?);
+                }
+                return Ok(read);
             }
             round += 1;
         }
+    }
+
+    /// What a peer has that is called like this node.
+    async fn instances(&self, node: &Ref) -> Result<Vec<String>, PlantError> {
+        let announces = self.node().network().roster.get(&node.peer).is_some_and(|seen| seen.shape.is_some());
+        let description = if announces { self.description_if_any(&node.peer).await? } else { None };
+        let namespaces = description.iter().flat_map(|known| &known.namespaces);
+        let placed = namespaces.filter(|known| known.topology.is_some()).map(|known| known.name.as_str());
+        Ok(nearest(&node.instance, placed))
     }
 
     async fn walk(
@@ -203,6 +219,12 @@ impl Plant {
     }
 }
 
+/// Whether the chain ends before it begins: its first ref is the one that is not there.
+fn is_nowhere(read: &ContextRead) -> bool {
+    let missing = |why: &Invalid| why.reason == INVALID_REFERENCE && why.path.iter().all(|at| *at == read.node);
+    read.chain.is_empty() && matches!(&read.status, ContextStatus::Invalid(why) if missing(why))
+}
+
 /// What a walk comes to. An invalid chain goes before one that is not known, and that before one that is not fresh.
 fn concluded(node: Ref, walk: Walk, lost: Option<Ref>) -> ContextRead {
     let Walk { resolution, outcome, .. } = walk;
@@ -214,7 +236,8 @@ fn concluded(node: Ref, walk: Walk, lost: Option<Ref>) -> ContextRead {
         (Some(Outcome::Live(found)), None) => (ContextStatus::Live, found),
         (Some(Outcome::Live(found)), Some(lost)) => (ContextStatus::Stale { lost, since_ms: now_ms() }, found),
     };
-    ContextRead { node, status, entries, hops: resolution.hops().to_vec(), chain: resolution.chain().to_vec() }
+    let (hops, chain) = (resolution.hops().to_vec(), resolution.chain().to_vec());
+    ContextRead { node, status, entries, hops, chain, instances: None }
 }
 
 fn token(id: &str) -> Result<TokenId, PlantError> {

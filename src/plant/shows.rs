@@ -31,6 +31,13 @@ impl Plant {
         let known = self.shared.descriptions.remembered(peer);
         known.map_or(Shows::State, |description| Shows::of(&description, namespace))
     }
+
+    /// The queries of this namespace that take no arguments; `None` if nothing is known of it. Nobody is asked.
+    pub(crate) fn plain_queries(&self, peer: &str, namespace: &str) -> Option<Vec<String>> {
+        let known = self.shared.descriptions.remembered(peer)?;
+        let methods = &known.namespace(namespace)?.methods;
+        Some(methods.iter().filter(|method| is_plain_query(method)).map(|method| method.name.clone()).collect())
+    }
 }
 
 fn is_plain_query(method: &Method) -> bool {

@@ -1,4 +1,4 @@
-//! Why a verb that watches traffic did not hear any.
+//! Why what others say to each other cannot be heard.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use crate::link::DownReason;
 /// Why the traffic of others cannot be heard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TapTrouble {
-    /// No link of ours goes to a broker.
-    #[error("that needs an MQTT broker, and this bridge has no link to one")]
-    NoBroker,
+    /// This bridge has no link to any network.
+    #[error("that needs an MQTT broker or a hub, and this bridge has no link to one")]
+    NoLink,
     /// The connection for it does not come about.
     #[error("{}", .0.detail)]
     Down(DownReason),

@@ -1,20 +1,20 @@
-//! Watching what peers say to each other for a while, through a tap that is no peer (wire.md 11.1).
+//! Watching what peers say to each other for a while: on a broker through a tap that is no peer (wire.md 11.1), on a hub as
+//! far as it mirrors what it passes on (11.2), and without that only who comes and goes. What can be seen is said.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 
 use super::{
     Plant, PlantError, TapTrouble,
+    hub_tap::{HubNews, HubTap, Wanted},
+    overhearing::{Coming, Comings, News, Sources},
     traffic::{Moment, Onlooker, TrafficFilter, TrafficSeen, Volume},
 };
 use crate::{
-    link::now_ms,
-    node::{Traffic, TrafficNews},
+    link::{DownKind, LinkId, now_ms},
+    node::{LinkState, Network, Traffic, TrafficNews},
+    wire::PeerName,
 };
 
 /// Traffic somebody wants to watch.
@@ -47,11 +47,42 @@ pub struct TrafficWatched {
     pub interruptions: Vec<Interruption>,
     /// Whether no peer said anything at all.
     pub quiet: bool,
+    /// What can be seen of each link, by its number.
+    pub views: Vec<View>,
+}
+
+/// What can be seen of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Which.
+    pub link: LinkId,
+    /// What of it.
+    pub sees: Sees,
+    /// The hub that mirrors it.
+    pub by: Option<PeerName>,
+    /// Why not more.
+    pub why: Option<String>,
+}
+
+/// How much of a link can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sees {
+    /// Everything under the prefix that our account may read.
+    Everything,
+    /// What the hub passes on between two others: not what is to or from itself, not what enters from another hub, not
+    /// what is in a batch.
+    Relayed,
+    /// Who comes and goes: of what others say to each other a hub shows a peer nothing.
+    Presence,
+    /// Nothing.
+    Nothing,
 }
 
 /// A time in which nothing was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interruption {
+    /// On which link.
+    pub link: LinkId,
     /// From when, in milliseconds since the Unix epoch.
     pub from_ms: i64,
     /// To when; `None`: to the end.
@@ -70,37 +101,6 @@ const TURN: u64 = 64;
 const TELL: Duration = Duration::from_millis(250);
 /// How many interruptions are told; more are one with the last.
 const MAX_INTERRUPTIONS: usize = 16;
-/// How many windows are kept for their further pages.
-const MAX_RECORDINGS: usize = 4;
-
-/// The windows whose further pages may be asked for; the oldest falls off.
-#[derive(Debug, Default)]
-pub(super) struct Recordings(Mutex<Kept>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    last: u64,
-    windows: VecDeque<(u64, Arc<TrafficWatched>)>,
-}
-
-impl Recordings {
-    /// Keeps a window; says under which number.
-    fn keep(&self, watched: Arc<TrafficWatched>) -> u64 {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.last += 1;
-        let number = kept.last;
-        kept.windows.push_back((number, watched));
-        if kept.windows.len() > MAX_RECORDINGS {
-            kept.windows.pop_front();
-        }
-        number
-    }
-
-    fn get(&self, number: u64) -> Option<Arc<TrafficWatched>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.windows.iter().find(|(known, _)| *known == number).map(|(_, watched)| watched.clone())
-    }
-}
 
 impl Plant {
     /// Watches the traffic of the network; the number is what the window can be read again by. Dropping the future closes
@@ -110,17 +110,11 @@ impl Plant {
         request: WatchTraffic,
         progress: impl Fn(u64),
     ) -> Result<(u64, Arc<TrafficWatched>), PlantError> {
-        let traffic = self.node().overhear().ok_or(PlantError::TapUnavailable(TapTrouble::NoBroker))?;
         let onlooker = Onlooker::new(self.name().as_str(), request.filter.clone(), request.most);
-        let mut window = Window::new(traffic, onlooker);
-        let proven = window.opened().await.map_err(PlantError::TapUnavailable)?;
+        let mut window = Window::new(onlooker);
+        self.open(&mut window, &request).await?;
         let opened = Instant::now();
         let deadline = opened + request.window;
-        // What the broker keeps comes first, and our own presence is among it.
-        if !proven && !window.hears_within(DEAF, deadline).await && self.node().network().is_up() {
-            let filter = window.traffic.filter().to_owned();
-            return Err(PlantError::TapUnavailable(TapTrouble::Deaf { filter }));
-        }
         window.until(deadline, request.count_on, &progress).await;
         let watched = Arc::new(window.finish(opened, request.count_on));
         Ok((self.shared.recordings.keep(watched.clone()), watched))
@@ -130,43 +124,151 @@ impl Plant {
     pub fn watched_traffic(&self, number: u64) -> Option<Arc<TrafficWatched>> {
         self.shared.recordings.get(number)
     }
+
+    /// Opens all that can be: of several links one that cannot be watched is said to be so, and the others are watched.
+    async fn open(&self, window: &mut Window, request: &WatchTraffic) -> Result<(), PlantError> {
+        let broker = self.node().overhear();
+        let tapped = broker.as_ref().map(|(link, _)| *link);
+        let others = async {
+            let network = self.node().network();
+            let outer = network.links.iter().filter(|(id, _)| !id.is_inside() && Some(*id) != tapped);
+            // A process joins one hub.
+            match outer.map(|(id, _)| *id).next() {
+                Some(link) => Some(self.open_hub(link, request).await),
+                None => None,
+            }
+        };
+        let heard = async {
+            match broker {
+                Some((link, traffic)) => Some((link, window.open_broker(self, link, traffic, request.window).await)),
+                None => None,
+            }
+        };
+        let (heard, other) = tokio::join!(heard, others);
+        if let Some((view, tap, comings)) = other {
+            window.sources.hub = tap;
+            window.sources.comings = comings;
+            window.views.push(view);
+        }
+        let trouble = match heard {
+            Some((link, Err(trouble))) => {
+                let why = Some(trouble.to_string());
+                window.views.push(View { link, sees: Sees::Nothing, by: None, why });
+                trouble
+            }
+            Some((_, Ok(()))) | None => TapTrouble::NoLink,
+        };
+        window.views.sort_unstable_by_key(|view| view.link);
+        let sees = window.views.iter().any(|view| view.sees != Sees::Nothing);
+        match &window.views[..] {
+            _ if sees => Ok(()),
+            [] => Err(PlantError::TapUnavailable(trouble)),
+            [only] if Some(only.link) == tapped => Err(PlantError::TapUnavailable(trouble)),
+            _ => Err(self.unavailable(&self.node().network())),
+        }
+    }
+
+    /// What can be seen of a hub, and how.
+    async fn open_hub(&self, link: LinkId, request: &WatchTraffic) -> (View, Option<HubTap>, Option<Comings>) {
+        let known = |network: &Network| state(network, link).is_some_and(|state| state.settled || is_refused(state));
+        let network = self.node().network_when(super::SWEEP_WAIT, known).await;
+        let state = state(&network, link);
+        let view = |sees, by, why| View { link, sees, by, why };
+        if let Some(down) = state.and_then(|state| state.down.as_ref()) {
+            return (view(Sees::Nothing, None, Some(down.detail.clone())), None, None);
+        }
+        let comings = Some(Comings::new(link, self.node().watch_network()));
+        let Some(hub) = state.and_then(|state| state.hub.clone()) else {
+            let why = "nobody there says to be a hub".to_owned();
+            return (view(Sees::Presence, None, Some(why)), None, comings);
+        };
+        let (peer, payloads) = (request.filter.peer.clone(), request.filter.payloads);
+        let wanted = Wanted { peer, payloads, window: request.window };
+        match HubTap::open(self, link, hub.clone(), wanted).await {
+            Ok(tap) => (view(Sees::Relayed, Some(hub), None), Some(tap), comings),
+            Err(why) => (view(Sees::Presence, None, Some(why)), None, comings),
+        }
+    }
+}
+
+fn state(network: &Network, link: LinkId) -> Option<&LinkState> {
+    network.links.iter().find(|(id, _)| *id == link).map(|(_, state)| state)
+}
+
+/// Whether it is down for a reason that waiting a moment does not mend.
+fn is_refused(state: &LinkState) -> bool {
+    state.down.as_ref().is_some_and(|down| down.kind != DownKind::Joining)
 }
 
 /// A window while it is open.
 struct Window {
-    traffic: Traffic,
+    sources: Sources,
+    views: Vec<View>,
+    /// The link of the broker's tap.
+    broker: LinkId,
     onlooker: Onlooker,
     began: Instant,
     kept: Volume,
+    dropped: Volume,
     interruptions: Vec<Interruption>,
     turn: u64,
     told: Instant,
 }
 
 impl Window {
-    fn new(traffic: Traffic, onlooker: Onlooker) -> Self {
+    fn new(onlooker: Onlooker) -> Self {
         let now = Instant::now();
-        Self { traffic, onlooker, began: now, kept: Volume::default(), interruptions: Vec::new(), turn: 0, told: now }
+        Self {
+            sources: Sources::default(),
+            views: Vec::new(),
+            broker: LinkId(0),
+            onlooker,
+            began: now,
+            kept: Volume::default(),
+            dropped: Volume::default(),
+            interruptions: Vec::new(),
+            turn: 0,
+            told: now,
+        }
+    }
+
+    /// Listens to a broker, once everything is heard and it is seen to deliver.
+    async fn open_broker(
+        &mut self,
+        plant: &Plant,
+        link: LinkId,
+        mut traffic: Traffic,
+        window: Duration,
+    ) -> Result<(), TapTrouble> {
+        self.broker = link;
+        let proven = self.opened(&mut traffic).await?;
+        // What the broker keeps comes first, and our own presence is among it.
+        let is_up = || plant.node().network().is_link_up(link);
+        if !proven && !self.hears_within(&mut traffic, DEAF.min(window)).await && is_up() {
+            return Err(TapTrouble::Deaf { filter: traffic.filter().to_owned() });
+        }
+        self.sources.broker = Some(traffic);
+        self.views.push(View { link, sees: Sees::Everything, by: None, why: None });
+        Ok(())
     }
 
     /// Waits until everything is heard. True if something was heard already, which proves that the broker delivers.
-    async fn opened(&mut self) -> Result<bool, TapTrouble> {
+    async fn opened(&mut self, traffic: &mut Traffic) -> Result<bool, TapTrouble> {
         let deadline = self.began + OPEN_PATIENCE;
         loop {
-            match timeout_at(deadline, self.traffic.next()).await {
+            match timeout_at(deadline, traffic.next()).await {
                 Ok(TrafficNews::Up { proven }) => return Ok(proven || self.has_heard()),
                 Ok(TrafficNews::Down(reason)) => return Err(TapTrouble::Down(reason)),
-                Ok(other) => self.take(other),
+                Ok(other) => self.take_broker(other),
                 Err(_) => return Err(TapTrouble::Slow(OPEN_PATIENCE)),
             }
         }
     }
 
     /// Whether something comes in time.
-    async fn hears_within(&mut self, patience: Duration, deadline: Instant) -> bool {
-        let until = deadline.min(Instant::now() + patience);
-        match timeout_at(until, self.traffic.next()).await {
-            Ok(news) => self.take(news),
+    async fn hears_within(&mut self, traffic: &mut Traffic, patience: Duration) -> bool {
+        match timeout_at(Instant::now() + patience, traffic.next()).await {
+            Ok(news) => self.take_broker(news),
             Err(_) => return false,
         }
         true
@@ -181,7 +283,7 @@ impl Window {
         let mut over = false;
         while count_on || !self.onlooker.is_full() {
             let news =
-                if over { self.traffic.try_next() } else { timeout_at(deadline, self.traffic.next()).await.ok() };
+                if over { self.sources.try_next() } else { timeout_at(deadline, self.sources.next()).await.ok() };
             match news {
                 Some(news) if !is_later(&news, deadline) => self.take(news),
                 None if !over => over = true,
@@ -198,31 +300,69 @@ impl Window {
         }
     }
 
-    fn take(&mut self, news: TrafficNews) {
+    fn take(&mut self, news: News) {
+        match news {
+            News::Broker(news) => self.take_broker(news),
+            News::Hub(news) => self.take_hub(news),
+            News::Coming(news) => self.take_coming(news),
+        }
+    }
+
+    fn take_broker(&mut self, news: TrafficNews) {
         match news {
             TrafficNews::Said { overheard, at, at_ms } => {
-                let moment = Moment { us: self.us(at), unix_ms: at_ms };
+                let moment = Moment { us: self.us(at), unix_ms: at_ms, link: self.broker };
                 self.onlooker.hears(overheard, moment);
             }
             TrafficNews::Kept { bytes } => self.kept.add(bytes),
-            TrafficNews::Down(reason) => {
-                self.onlooker.lost(self.us(Instant::now()));
-                // Tried in vain again: it is the same interruption.
-                let open = self.interruptions.last().is_some_and(|last| last.to_ms.is_none());
-                if open || self.interruptions.len() >= MAX_INTERRUPTIONS {
-                    if let Some(last) = self.interruptions.last_mut() {
-                        last.to_ms = None;
-                    }
-                } else {
-                    self.interruptions.push(Interruption { from_ms: now_ms(), to_ms: None, why: reason.detail });
-                }
-            }
-            TrafficNews::Up { .. } => {
-                if let Some(last) = self.interruptions.last_mut() {
-                    last.to_ms = Some(now_ms());
-                }
-            }
+            TrafficNews::Down(reason) => self.lost(self.broker, reason.detail),
+            TrafficNews::Up { .. } => self.back(self.broker),
         }
+    }
+
+    fn take_hub(&mut self, news: HubNews) {
+        let Some((link, hub)) = self.sources.hub.as_ref().map(|tap| (tap.link, tap.hub.clone())) else { return };
+        match news {
+            HubNews::Mirrored(mirrored) => self.onlooker.hears_mirrored(mirrored, self.now(link)),
+            HubNews::Nonsense(problem) => self.onlooker.hears_nonsense(&hub, &problem, self.now(link)),
+            HubNews::Dropped(frames) => self.dropped.frames += frames,
+            HubNews::Down(why) => self.lost(link, why),
+            HubNews::Up => self.back(link),
+        }
+    }
+
+    fn take_coming(&mut self, news: Coming) {
+        let Some(link) = self.sources.comings.as_ref().map(|comings| comings.link) else { return };
+        let taps = self.sources.hub.is_some();
+        match news {
+            Coming::Came(peer) => self.onlooker.sees(&peer, "online", self.now(link)),
+            Coming::Left(peer) => self.onlooker.sees(&peer, "offline", self.now(link)),
+            // Where the hub mirrors, the tap knows better since when nothing is heard.
+            Coming::Down(why) if !taps => self.lost(link, why),
+            Coming::Up if !taps => self.back(link),
+            Coming::Down(_) | Coming::Up => {}
+        }
+    }
+
+    fn lost(&mut self, link: LinkId, why: String) {
+        self.onlooker.lost(link, self.us(Instant::now()));
+        let full = self.interruptions.len() >= MAX_INTERRUPTIONS;
+        match self.interruptions.iter_mut().rev().find(|last| last.link == link) {
+            // Tried in vain again: it is the same interruption.
+            Some(last) if full || last.to_ms.is_none() => last.to_ms = None,
+            _ if full => {}
+            _ => self.interruptions.push(Interruption { link, from_ms: now_ms(), to_ms: None, why }),
+        }
+    }
+
+    fn back(&mut self, link: LinkId) {
+        if let Some(last) = self.interruptions.iter_mut().rev().find(|last| last.link == link) {
+            last.to_ms = Some(now_ms());
+        }
+    }
+
+    fn now(&self, link: LinkId) -> Moment {
+        Moment { us: self.us(Instant::now()), unix_ms: now_ms(), link }
     }
 
     fn us(&self, at: Instant) -> u64 {
@@ -230,24 +370,26 @@ impl Window {
     }
 
     fn finish(self, opened: Instant, count_on: bool) -> TrafficWatched {
-        let dropped = self.traffic.dropped();
+        let mut dropped = self.sources.dropped();
+        dropped.frames += self.dropped.frames;
         let full = !count_on && self.onlooker.is_full();
         let quiet = !self.onlooker.heard_frames();
         // Nothing is heard from here on, also while the page is made.
-        drop(self.traffic);
+        drop(self.sources);
         TrafficWatched {
             seen: self.onlooker.finish(),
             kept: self.kept,
-            dropped: Volume { frames: dropped.frames, bytes: dropped.bytes },
+            dropped,
             took: opened.elapsed(),
             full,
             interruptions: self.interruptions,
             quiet,
+            views: self.views,
         }
     }
 }
 
 /// Whether a message arrived after the window was over.
-fn is_later(news: &TrafficNews, deadline: Instant) -> bool {
-    matches!(news, TrafficNews::Said { at, .. } if *at > deadline)
+fn is_later(news: &News, deadline: Instant) -> bool {
+    matches!(news, News::Broker(TrafficNews::Said { at, .. }) if *at > deadline)
 }

@@ -85,6 +85,11 @@ impl Inherited {
         inherited
     }
 
+    /// What any program is given.
+    pub fn everybody(&self) -> &[(String, String)] {
+        &self.everybody
+    }
+
     /// Where programs are looked for.
     pub(super) fn path(&self) -> &str {
         self.everybody.iter().find(|(name, _)| name == "PATH").map_or("", |(_, value)| value)

@@ -1,11 +1,12 @@
 //! The wire, pure: what a message is ([`frame`]), how its values are encoded ([`msgpack`], [`json`]) and how they look to
 //! people and models, who have JSON alone ([`tagged`], [`instant`]), how names and topics look ([`name`], [`topic`]), how
-//! a frame maps onto an MQTT 5 publish ([`mqtt`]) and is signed there ([`signing`]) or is written flat for a hub ([`flat`]), and
-//! how a hub packs what it carries ([`socketio`]).
+//! a frame maps onto an MQTT 5 publish ([`mqtt`]) and is signed there ([`signing`]) or is written flat for a hub ([`flat`]), how
+//! a hub packs what it carries ([`socketio`]), and what a hub mirrors for whoever watches ([`bus`]).
 //!
 //! Nothing here reads a clock, performs I/O or draws randomness, and nothing here panics on what a network sends.
 
 mod body;
+pub mod bus;
 pub mod error;
 pub mod flat;
 pub mod frame;

@@ -4,7 +4,8 @@
 //   echo '{"id":1,"do":"call","peer":"bakery","path":"oven","method":"read"}' |
 //     node tests/interop/caller.mjs --url mqtt://127.0.0.1:1883 --name hmi
 //
-// Wishes: call, on, off, peers, announce (many retained presences at once), publish (a raw packet), vanish. A call can be
+// Over a hub (http://) `batch` sends several calls in one frame: {do: 'batch', calls: [{id, path, method, args}, …], peer}, and `hops`
+// in a call's `user` says how far it has come already. Wishes: call, on, off, peers, announce (many retained presences at once), publish (a raw packet), vanish. A call can be
 // bent: correlation, responseTopic, contentType (null leaves it out), hex (the body), user (further properties); with
 // --sign, bend: unsigned, replayed, stale, future, truncated, re-signed, re-addressed, redirected.
 // Answers: {id, kind, value | error, codec, source, …}; events: {event, path, peer, args, seq?, epoch?};
@@ -13,10 +14,11 @@
 // Options: --url --name [--prefix] [--client-id] [--username --password] [--sign KEYFILE] [--no-presence] [--no-reconnect] [--watch]
 
 import { randomUUID } from 'node:crypto';
+import { HubWire } from './hub_wire.mjs';
 import { JSON_TYPE, MSGPACK, Wire, listen, options, say, tag, untag } from './wire.mjs';
 
 const given = options(['no-presence', 'no-reconnect', 'watch']);
-const wire = new Wire(given);
+const wire = given.url.startsWith('http') ? new HubWire(given) : new Wire(given);
 const peers = new Map();
 const open = new Map();
 let idle = () => {};
@@ -58,7 +60,7 @@ wire.frame = (frame) => {
   say({ id: entry.id, ...about, value: tag(frame.body), deferred: deferred || undefined, outcome });
 };
 
-async function request(asked, method, args) {
+async function request(asked, method, args, send = (topic, body, about) => wire.send(topic, body, about)) {
   const type = asked.codec === 'json' ? JSON_TYPE : MSGPACK;
   const raw = asked.hex === undefined ? undefined : Buffer.from(asked.hex, 'hex');
   const correlation = asked.correlation ?? randomUUID();
@@ -83,7 +85,15 @@ async function request(asked, method, args) {
   const expiry = Math.max(1, Math.ceil(ttl / 1000));
   const named = asked.contentType === undefined ? type : (asked.contentType ?? undefined);
   const about = { type, named, correlation, responseTopic, expiry, user, raw, bend: asked.bend };
-  await wire.send(wire.topic('req', asked.peer), args, about);
+  await send(wire.topic('req', asked.peer), args, about);
+}
+
+/** Several calls in one frame. */
+async function batch({ peer, calls }) {
+  const members = [];
+  const keep = (_topic, body, about) => members.push({ body, about });
+  for (const call of calls) await request({ ...call, peer }, call.method, untag(call.args ?? []), keep);
+  await wire.batch(wire.topic('req', peer), members);
 }
 
 /** Many retained presences, in flight all together. */
@@ -110,6 +120,7 @@ const wishes = {
   on: (asked) => request(asked, 'on', asked.projection ? [asked.event, asked.projection] : [asked.event]),
   off: (asked) => request(asked, 'off', [asked.event]),
   peers: ({ id }) => say({ id, peers: Object.fromEntries([...peers].sort()) }),
+  batch,
   announce: announceMany,
   publish,
   vanish: () => wire.vanish(),

@@ -3,7 +3,7 @@
 
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { MSGPACK, installed, say } from './wire.mjs';
+import { JSON_TYPE, MSGPACK, installed, say } from './wire.mjs';
 
 const require = createRequire(path.join(installed, 'package.json'));
 const { io } = require('socket.io-client');
@@ -87,25 +87,44 @@ export class HubWire {
   }
 
   receive(bytes) {
-    const flat = msgpack.decode(bytes);
+    const json = bytes[0] === 0x7b;
+    const flat = json ? JSON.parse(Buffer.from(bytes).toString('utf8')) : msgpack.decode(bytes);
     if (flat.v !== 2 || flat.tgt !== this.name) return say({ refused: `v ${flat.v} for ${flat.tgt}` });
     for (const one of flat.kind === 'batch' ? flat.batch : [flat]) {
       const user = { 'mr-deferred': one.deferred === true ? '1' : undefined };
       for (const field of Object.keys(FIELDS)) if (one[field] !== undefined) user[`mr-${field}`] = String(one[field]);
       const correlation = one.corr === undefined ? undefined : Buffer.from(one.corr);
-      this.frame({ body: one.body, empty: !('body' in one), source: flat.src, kind: one.kind, user, type: MSGPACK, correlation });
+      this.frame({ body: one.body, empty: !('body' in one), source: flat.src, kind: one.kind, user, type: json ? JSON_TYPE : MSGPACK, correlation, hops: flat.hops });
     }
     return undefined;
   }
 
-  async send(topic, body, { correlation, user }) {
+  async send(topic, body, about) {
+    this.put(this.flat(topic, body, about), about.type);
+  }
+
+  /** Several requests to one peer in one frame, as other callers send by themselves. */
+  async batch(topic, members) {
+    const batch = members.map(({ body, about }) => this.flat(topic, body, about));
+    const { v, src, tgt } = batch[0];
+    this.put({ v, src, tgt, kind: 'batch', batch }, MSGPACK);
+  }
+
+  put(flat, type) {
+    const json = type === JSON_TYPE;
+    const bytes = json ? Buffer.from(JSON.stringify(flat)) : Buffer.from(msgpack.encode(flat, { ignoreUndefined: true }));
+    this.socket.emit('frame', bytes);
+  }
+
+  flat(topic, body, { correlation, user }) {
     const flat = { v: 2, src: user['mr-src'] ?? this.name, tgt: topic.split('/').pop(), kind: user['mr-kind'] };
     if (correlation !== undefined) flat.corr = Buffer.from(correlation).toString('utf8');
     for (const [field, type] of Object.entries(FIELDS)) {
       if (user[`mr-${field}`] !== undefined) flat[field] = type(user[`mr-${field}`]);
     }
     if (user['mr-deferred']) flat.deferred = true;
+    if (user.hops !== undefined) flat.hops = user.hops;
     flat.body = body;
-    this.socket.emit('frame', Buffer.from(msgpack.encode(flat, { ignoreUndefined: true })));
+    return flat;
   }
 }

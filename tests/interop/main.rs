@@ -19,6 +19,7 @@ mod hub;
 mod misbehaviour;
 mod people;
 mod process;
+mod relay;
 #[cfg(target_os = "linux")]
 mod scripts;
 mod secrets;
@@ -29,3 +30,4 @@ mod support;
 mod tls;
 mod traffic;
 mod watch;
+mod web;

@@ -13,10 +13,32 @@ use tokio::time::Instant;
 
 use crate::{
     harness::Client,
+    over::over_both,
     plant::joined,
     silence::{ByHand, error_of, name, refusal},
     tools::{bad, client_of, good},
 };
+
+over_both!(paused:
+    s090_a_chain_over_hosts,
+    s092_a_wrong_axis_and_a_local_value_are_missing,
+    what_makes_no_sense_is_refused_here,
+    s090_chains_that_do_not_hold,
+    a_chain_without_end_is_given_up,
+    s091_a_silent_host_is_asked_until_the_time_is_up,
+    s091_a_host_that_is_not_there_is_awaited,
+    a_host_that_leaves_and_returns_is_asked_again,
+    a_host_that_returned_is_asked_for_its_part_again,
+    hops_that_lie_are_found_out,
+    a_host_that_refuses_is_named,
+    a_chain_that_leads_to_the_bridge,
+    huge_values_and_long_names_are_cut,
+    s094_a_hundred_looks_leave_nothing_behind,
+);
+
+over_both!(running:
+    s093_a_peer_that_declares_nothing_has_a_root,
+);
 
 fn at(peer: &str, instance: &str) -> Ref {
     Ref::new(name(peer), instance).unwrap()
@@ -125,7 +147,6 @@ fn providers(told: &Json) -> Vec<(&str, &Json)> {
 }
 
 /// S-090: along both chains, from host to host, nearest first, every provider named; one `read` a host, and nothing else.
-#[tokio::test(start_paused = true)]
 async fn s090_a_chain_over_hosts() {
     let (mut client, mut hosts) = Hosts::joined().await;
     client.start("p", "read_context", read("physical")).await;
@@ -154,7 +175,6 @@ async fn s090_a_chain_over_hosts() {
 }
 
 /// S-091, S-092: a wrong axis and a local value are missing, which is an answer, and says what it does not prove.
-#[tokio::test(start_paused = true)]
 async fn s092_a_wrong_axis_and_a_local_value_are_missing() {
     let (mut client, mut hosts) = Hosts::joined().await;
     let token = TokenId::parse("acme.secret").unwrap();
@@ -176,7 +196,6 @@ async fn s092_a_wrong_axis_and_a_local_value_are_missing() {
 }
 
 /// tools.md 3.1: what makes no sense is refused before anybody is asked, with what would make sense.
-#[tokio::test(start_paused = true)]
 async fn what_makes_no_sense_is_refused_here() {
     let (mut client, mut hosts) = Hosts::joined().await;
     let with = |key: &str, value: Json| {
@@ -206,7 +225,6 @@ async fn what_makes_no_sense_is_refused_here() {
 }
 
 /// S-090: a ring over hosts, a host's own trouble, and a chain without end are invalid, with the refs that show it.
-#[tokio::test(start_paused = true)]
 async fn s090_chains_that_do_not_hold() {
     let (mut client, mut hosts) = Hosts::joined().await;
     hosts.change("mes", Change::Owner("line".into(), Some(at("works", ODD))));
@@ -227,11 +245,13 @@ async fn s090_chains_that_do_not_hold() {
     );
     client.start("n", "read_context", json!({"peer": "mes", "node": "x", "token": "a.b", "axis": "physical"})).await;
     hosts.answers("mes").await;
-    assert_eq!(told(&mut client).await["invalidReason"], "invalid-reference", "no such node");
+    let nowhere = told(&mut client).await;
+    assert_eq!(nowhere["invalidReason"], "invalid-reference", "no such node");
+    assert!(nowhere["note"].as_str().unwrap().contains("mes says that it has no place called 'x'"), "{nowhere}");
+    assert!(!dangling["note"].as_str().unwrap().contains("no place called"), "{dangling}");
 }
 
 /// Two hosts that pass a chain to and fro for ever, with a new node each time, are given up after 128 refs.
-#[tokio::test(start_paused = true)]
 async fn a_chain_without_end_is_given_up() {
     let (mut client, mut hosts) = Hosts::joined().await;
     client.start("e", "read_context", read("logical")).await;
@@ -260,7 +280,6 @@ async fn a_chain_without_end_is_given_up() {
 }
 
 /// S-091: a host that says nothing is asked again until the time is up; then nothing is known, which is not missing.
-#[tokio::test(start_paused = true)]
 async fn s091_a_silent_host_is_asked_until_the_time_is_up() {
     let (mut client, mut hosts) = Hosts::joined().await;
     let mut arguments = read("physical");
@@ -294,7 +313,6 @@ async fn s091_a_silent_host_is_asked_until_the_time_is_up() {
 }
 
 /// S-091: a host that is not there is awaited; one that comes is asked.
-#[tokio::test(start_paused = true)]
 async fn s091_a_host_that_is_not_there_is_awaited() {
     let (mut client, mut hosts) = Hosts::joined().await;
     hosts.leaves("site").await;
@@ -314,7 +332,6 @@ async fn s091_a_host_that_is_not_there_is_awaited() {
 }
 
 /// A host that leaves while it is asked is asked again when it returns, at once and not when its time is up.
-#[tokio::test(start_paused = true)]
 async fn a_host_that_leaves_and_returns_is_asked_again() {
     let (mut client, mut hosts) = Hosts::joined().await;
     let begun = Instant::now();
@@ -334,6 +351,8 @@ async fn a_host_that_leaves_and_returns_is_asked_again() {
 }
 
 /// S-091: values of a host that was lost after it answered are stale; what nobody provided then is not known to be missing.
+///
+/// In memory only: what arrives between a departure and the next message of the client is put in order by the hand alone.
 #[tokio::test(start_paused = true)]
 async fn s091_what_a_lost_host_said_is_stale() {
     let (mut client, mut hosts) = Hosts::joined().await;
@@ -363,7 +382,6 @@ async fn s091_what_a_lost_host_said_is_stale() {
 }
 
 /// A host that left and returned after it answered is asked again, for it may be another one now: what is told is fresh.
-#[tokio::test(start_paused = true)]
 async fn a_host_that_returned_is_asked_for_its_part_again() {
     let (mut client, mut hosts) = Hosts::joined().await;
     client.start("a", "read_context", read("physical")).await;
@@ -387,7 +405,6 @@ async fn a_host_that_returned_is_asked_for_its_part_again() {
 
 /// A hop that answers about another node, for another host, without the token, or nothing: an error that says what is
 /// wrong and where, and concludes nothing.
-#[tokio::test(start_paused = true)]
 async fn hops_that_lie_are_found_out() {
     let (mut client, mut hosts) = Hosts::joined().await;
     let lie = |truth: &Value, pointer: &str, lie: Json| {
@@ -419,7 +436,6 @@ async fn hops_that_lie_are_found_out() {
 }
 
 /// A host without `$context`, and one that does not let us read it, are said to be just that.
-#[tokio::test(start_paused = true)]
 async fn a_host_that_refuses_is_named() {
     let (mut client, mut hosts) = Hosts::joined().await;
     for (code, words) in [
@@ -439,7 +455,6 @@ async fn a_host_that_refuses_is_named() {
 }
 
 /// A chain that leads to the bridge is said to, at once: it would wait for itself.
-#[tokio::test(start_paused = true)]
 async fn a_chain_that_leads_to_the_bridge() {
     let (mut client, mut hosts) = Hosts::joined().await;
     hosts.change("mes", Change::Owner("line".into(), Some(at("bridge", "x"))));
@@ -452,7 +467,6 @@ async fn a_chain_that_leads_to_the_bridge() {
 }
 
 /// F-09: what hosts say is bounded before it reaches the model, and what was cut says so.
-#[tokio::test(start_paused = true)]
 async fn huge_values_and_long_names_are_cut() {
     let (mut client, mut hosts) = Hosts::joined().await;
     for n in 0..40 {
@@ -479,7 +493,6 @@ async fn huge_values_and_long_names_are_cut() {
 
 /// S-094 and results.md 6: of a hundred looks, half of them cancelled wherever they were, nothing is left anywhere: only
 /// `read` was ever sent, so no host holds anything, and what answers late is for nobody.
-#[tokio::test(start_paused = true)]
 async fn s094_a_hundred_looks_leave_nothing_behind() {
     let (mut client, mut hosts) = Hosts::joined().await;
     let mut late = Vec::new();
@@ -515,9 +528,8 @@ async fn s094_a_hundred_looks_leave_nothing_behind() {
 }
 
 /// Over a real peer: one that declares nothing has a root and nothing else (S-093).
-#[tokio::test]
 async fn s093_a_peer_that_declares_nothing_has_a_root() {
-    let (plant, _works, _node) = joined(false, None);
+    let (plant, _works, _node) = joined(false, None).await;
     let mut client = client_of(plant).await;
     let root = json!({"peer": "works", "node": "$host", "token": "acme.note", "axis": "logical", "schema_version": 2});
     let told = good(&mut client, "read_context", root).await;
@@ -526,4 +538,6 @@ async fn s093_a_peer_that_declares_nothing_has_a_root() {
     let scale = json!({"peer": "works", "node": "scale", "token": "acme.note", "axis": "logical"});
     let told = good(&mut client, "read_context", scale).await;
     assert_eq!((&told["status"], &told["invalidPath"]), (&json!("invalid"), &json!(["works/scale"])), "{told}");
+    let note = told["note"].as_str().unwrap();
+    assert!(note.contains("no place called 'scale'") && note.contains("it has $host"), "{note}");
 }

@@ -13,10 +13,15 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     harness::{Client, Setup},
-    over::{Over, meets, over_each_link},
+    over::{Over, meets, over_both, over_each_link},
     plant::bridge_over,
     silence::{ByHand, attached, error_of, name, refusal},
 };
+
+over_both!(paused:
+    control_nobody_knows_of_is_given_back,
+    control_is_bounded,
+);
 
 fn press(more: Json) -> Json {
     let mut arguments = json!({"peer": "works", "namespace": "press"});
@@ -106,6 +111,27 @@ async fn a_lease_taken_by_another_is_lost() {
     hand.answer(&request, refusal("NotInControl", "press is controlled by hmi")).await;
     let error = refused_call(&mut client, &mut hand).await;
     assert_eq!(error["lost"], "press is controlled by hmi");
+    client.start("r", "release_control", press(json!({}))).await;
+    let (_, request) = hand.request().await;
+    hand.answer(&request, Answer::Value(Some("ok - was not holding".into()))).await;
+    let told = client.read().await["result"]["structuredContent"].take();
+    assert_eq!((&told["released"], &told["lost"]), (&json!(false), &json!("press is controlled by hmi")), "{told}");
+}
+
+/// How control was lost is still told after it was asked for again and refused.
+#[tokio::test(start_paused = true)]
+async fn a_refused_second_take_hides_no_loss() {
+    let (plant, mut hand) = ByHand::plant().await;
+    let mut client = in_control(plant, &mut hand, 60).await;
+    let (_, request) = hand.request().await;
+    hand.answer(&request, refusal("NotInControl", "press is controlled by hmi")).await;
+    for code in ["NotInControl", "Exception"] {
+        client.start("t", "take_control", press(json!({}))).await;
+        let (_, request) = hand.request().await;
+        assert_eq!(request.method, "$acquire");
+        hand.answer(&request, refusal(code, "no")).await;
+        assert_eq!(error_of(&mut client).await["peer_error"]["code"], code);
+    }
     client.start("r", "release_control", press(json!({}))).await;
     let (_, request) = hand.request().await;
     hand.answer(&request, Answer::Value(Some("ok - was not holding".into()))).await;
@@ -217,7 +243,6 @@ async fn a_bridge_that_ends_gives_back_within_a_bound() {
 }
 
 /// A client that stops waiting before control was granted does not know of it: it is given back.
-#[tokio::test(start_paused = true)]
 async fn control_nobody_knows_of_is_given_back() {
     let (mut client, mut hand) = ByHand::joined().await;
     client.start("t", "take_control", press(json!({}))).await;
@@ -230,6 +255,8 @@ async fn control_nobody_knows_of_is_given_back() {
 }
 
 /// An answer to `$acquire` that is lost leaves nothing that is renewed: what may have been granted lapses.
+///
+/// In memory only: hours pass in it, and a hub that is silent so long is lost.
 #[tokio::test(start_paused = true)]
 async fn control_in_doubt_is_not_kept() {
     let (mut client, mut hand) = ByHand::joined().await;
@@ -241,7 +268,6 @@ async fn control_in_doubt_is_not_kept() {
 }
 
 /// Sixty-four components, and no more; one that is lost makes room.
-#[tokio::test(start_paused = true)]
 async fn control_is_bounded() {
     let (mut client, mut hand) = ByHand::joined().await;
     let of = |at: usize| json!({"peer": "works", "namespace": format!("press-{at}"), "seconds": 3600});

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use plantbridge::{
     demo::{Demo, broker::Broker},
-    fake::Stage,
+    fake::{Exec, Stage},
     link::{LinkId, loopback, mqtt},
     mcp::{Offer, tools},
     node::{Call, Heard, Identity, Network, Node, Running, Serving, Stream},
@@ -35,9 +35,9 @@ fn link(url: &str, me: &str) -> mqtt::Config {
 }
 
 /// A bridge as the command line puts it together.
-struct Bridge {
-    plant: Plant,
-    node: Node,
+pub(crate) struct Bridge {
+    pub(crate) plant: Plant,
+    pub(crate) node: Node,
     _running: Running,
 }
 
@@ -47,8 +47,23 @@ impl Bridge {
     }
 
     async fn join_as(me: &str, url: &str, read_only: bool) -> Self {
+        Self::join_with(me, url, read_only, None).await
+    }
+
+    /// One that runs code, in processes of this program.
+    pub(crate) async fn join_to_run(url: &str, program: &std::path::Path) -> Self {
+        Self::join_with(
+            "bridge",
+            url,
+            false,
+            Some(Exec::new(program.to_owned(), std::env::vars().filter(|(name, _)| name == "PATH").collect())),
+        )
+        .await
+    }
+
+    async fn join_with(me: &str, url: &str, read_only: bool, exec: Option<Exec>) -> Self {
         let (inside, board) = loopback::board(name(me));
-        let stage = Stage { board, link: link(url, me), prefix: Prefix::default() };
+        let stage = Stage { board, link: link(url, me), prefix: Prefix::default(), exec };
         let (node, running) = Node::start(identity(me, None), vec![mqtt::start(link(url, me), LinkId(0)), inside]);
         let settings = Settings { read_only, call_timeout: Duration::from_secs(10), link_names: vec!["mqtt".into()] };
         let plant = Plant::with_fakes(node.clone(), settings, None, Some(stage));
@@ -86,7 +101,7 @@ async fn sees(node: &Node, who: &str, there: bool) {
     assert_eq!(seen.roster.get(&who).is_some(), there, "{who}");
 }
 
-async fn until(what: impl Fn() -> bool) {
+pub(crate) async fn until(what: impl Fn() -> bool) {
     let late = Instant::now() + PATIENCE;
     while !what() {
         assert!(Instant::now() < late, "it does not come to that");
@@ -94,7 +109,7 @@ async fn until(what: impl Fn() -> bool) {
     }
 }
 
-fn call(peer: &str, namespace: &str, method: &str, args: Vec<Value>) -> Call {
+pub(crate) fn call(peer: &str, namespace: &str, method: &str, args: Vec<Value>) -> Call {
     Call {
         peer: name(peer),
         namespace: namespace.into(),
@@ -105,7 +120,7 @@ fn call(peer: &str, namespace: &str, method: &str, args: Vec<Value>) -> Call {
     }
 }
 
-fn boiler() -> Json {
+pub(crate) fn boiler() -> Json {
     let number = json!({"kind": "number", "min": 0, "max": 200});
     json!({"schema": 1, "version": "1", "namespaces": {"boiler": {"version": "4", "capabilities": ["@acme/contracts/Heater"],
         "methods": {
@@ -156,6 +171,12 @@ async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
     assert_eq!((&report["ticket"]["state"], &report["result"]), (&json!("resolved"), &json!(7)), "{report}");
     let set = json!({"peer": "double", "namespace": "boiler", "path": "target", "value": 80, "verify_seconds": 5});
     assert_eq!(good(&mut client, "set_state", set).await["confirmed"], true);
+    let served = client.ask("resources/read", &json!({"uri": "fake://double/contract"})).await["result"].take();
+    assert_eq!(served["contents"][0]["mimeType"], "application/json", "{served}");
+    let served: Json = serde_json::from_str(served["contents"][0]["text"].as_str().unwrap()).unwrap();
+    let namespaces = &served["contract"]["namespaces"];
+    assert_eq!(namespaces["boiler"]["methods"]["setTarget"]["sets"], "target", "{served}");
+    assert_eq!(served["source"], json!({"peer": "double", "kind": "fake", "trust": "data"}));
     let boiler_of = json!({"peer": "double", "namespace": "boiler"});
     assert_eq!(good(&mut client, "read_state", boiler_of).await["state"]["target"], 80);
     let watch = json!({"peer": "double", "namespace": "boiler", "event": "alarm", "seconds": 5, "max_events": 3});

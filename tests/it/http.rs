@@ -313,7 +313,9 @@ async fn what_a_head_says_is_checked_before_the_body() {
         (400, with(&[HOST, "Host: evil.example", TYPE])),
         (403, with(&[HOST, TYPE, "Origin: https://evil.example"])),
         (403, with(&[HOST, TYPE, "Origin: null"])),
-        (403, with(&[HOST, TYPE, "Origin: http://localhost"])),
+        (200, with(&["Host: localhost:9", TYPE, "Origin: http://localhost:9"])),
+        (403, with(&[HOST, TYPE, "Origin: http://localhost:9"])),
+        (403, with(&[HOST, TYPE, "Origin: https://localhost"])),
         (403, with(&[HOST, TYPE, "Origin: https://console.example", "Origin: https://evil.example"])),
         (415, with(&[HOST])),
         (415, with(&[HOST, "Content-Type: text/plain"])),
@@ -336,7 +338,7 @@ async fn what_a_head_says_is_checked_before_the_body() {
             assert!(told.json()["error"]["message"].is_string(), "no pages: {told:?}");
         }
     }
-    assert_eq!(door.switches().echoed.load(Ordering::SeqCst), 4, "only what was answered ran");
+    assert_eq!(door.switches().echoed.load(Ordering::SeqCst), 5, "only what was answered ran");
     let told = ask(&door, b"OPTIONS /mcp HTTP/1.1\r\nHost: localhost\r\nOrigin: https://console.example\r\n\r\n").await;
     assert_eq!(told.status, 204);
     assert!(told.head.contains("access-control-allow-origin: https://console.example"), "{told:?}");
@@ -628,7 +630,7 @@ async fn connections_that_vanish_leave_nothing() {
 /// client was told of loss is its own.
 #[tokio::test]
 async fn both_doors_share_one_plant() {
-    let (plant, _works, node) = joined(false, None);
+    let (plant, _works, node) = joined(false, None).await;
     let mut stdio = Client::over(plant, tools::all(), &Setup::default());
     stdio.initialize("2025-06-18").await;
     let keys = Keys::parse(r#"{"tokens": {"key-a": {"name": "a"}, "key-b": {"name": "b"}}}"#).unwrap();
@@ -666,7 +668,7 @@ async fn both_doors_share_one_plant() {
 /// where an earlier one was.
 #[tokio::test]
 async fn what_a_connection_was_told_travels_with_it() {
-    let (plant, _works, node) = joined(false, None);
+    let (plant, _works, node) = joined(false, None).await;
     let stdio = Client::over(plant, tools::all(), &Setup::default());
     let door = Open::of(stdio.server.clone(), Keys::default(), HttpConfig::default()).await;
     let listen = |after: Option<&Json>| {

@@ -149,6 +149,16 @@ struct State {
     /// Who is not let stay.
     unwanted: BTreeSet<String>,
     next: u64,
+    /// Everybody who is told of others: whoever announced himself, also if somebody else has his name now.
+    told: BTreeMap<u64, UnboundedSender<Message>>,
+    /// Whether it serves `bus`, who listens to it, and what is tapped: by token, the filter.
+    mirrors: bool,
+    listeners: BTreeSet<String>,
+    taps: BTreeMap<String, Json>,
+    /// Whether it tells whoever announces themselves that they came.
+    echoes: bool,
+    /// Everybody who ever announced themselves.
+    announced: Vec<String>,
 }
 
 struct Peer {
@@ -158,6 +168,35 @@ struct Peer {
 }
 
 impl Hub {
+    /// One that mirrors what it passes on (wire.md 11.2).
+    pub(crate) async fn mirroring() -> Self {
+        let hub = Self::start().await;
+        hub.state.lock().unwrap().mirrors = true;
+        hub
+    }
+
+    /// What is tapped now: the filters.
+    pub(crate) fn taps(&self) -> Vec<Json> {
+        self.state.lock().unwrap().taps.values().cloned().collect()
+    }
+
+    /// Forgets every tap, and who listens, as one that was started again.
+    pub(crate) fn forget_taps(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.taps.clear();
+        state.listeners.clear();
+    }
+
+    /// Has it tell whoever announces themselves that they came.
+    pub(crate) fn echo(&self) {
+        self.state.lock().unwrap().echoes = true;
+    }
+
+    /// How often somebody announced himself under this name.
+    pub(crate) fn announcements(&self, peer: &str) -> usize {
+        self.state.lock().unwrap().announced.iter().filter(|name| *name == peer).count()
+    }
+
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -230,7 +269,7 @@ async fn serve(state: Shared, socket: TcpStream) {
                 Some(Ok(Message::Text(text))) if text == "41" => break,
                 Some(Ok(Message::Binary(bytes))) => {
                     assert!(std::mem::take(&mut attachment), "bytes that nothing announced");
-                    relay(&state.lock().unwrap(), &msgpack::decode(&bytes).unwrap(), &out);
+                    relay(&mut state.lock().unwrap(), &msgpack::decode(&bytes).unwrap(), &out);
                 }
                 Some(Ok(Message::Text(text))) => panic!("{text}"),
                 Some(Ok(_)) => {}
@@ -265,6 +304,11 @@ fn announce(state: &mut State, connection: u64, said: &Json, out: &UnboundedSend
     let peers: Vec<&str> = ["bus"].into_iter().chain(others.map(String::as_str)).collect();
     out.send(presence(json!({"peers": peers, "shapes": shapes}))).unwrap();
     state.peers.insert(name.to_owned(), Peer { connection, shape: shape.clone(), out: out.clone() });
+    state.announced.push(name.to_owned());
+    state.told.insert(connection, out.clone());
+    if state.echoes {
+        out.send(presence(json!({"peer": name, "state": "online"}))).unwrap();
+    }
     if !known {
         let mut news = json!({"peer": name, "state": "online"});
         if let Some(shape) = shape {
@@ -275,6 +319,7 @@ fn announce(state: &mut State, connection: u64, said: &Json, out: &UnboundedSend
 }
 
 fn gone(state: &mut State, connection: u64) {
+    state.told.remove(&connection);
     let left: Vec<String> =
         state.peers.iter().filter(|(_, peer)| peer.connection == connection).map(|(name, _)| name.clone()).collect();
     for name in left {
@@ -284,16 +329,20 @@ fn gone(state: &mut State, connection: u64) {
 }
 
 fn tell_others(state: &State, connection: u64, news: &Json) {
-    for peer in state.peers.values().filter(|peer| peer.connection != connection) {
+    for (_, out) in state.told.iter().filter(|(told, _)| **told != connection) {
         // One that is just leaving hears nothing any more.
-        let _ = peer.out.send(presence(news.clone()));
+        let _ = out.send(presence(news.clone()));
     }
 }
 
 /// Passes a frame on, one hop further; a single request that nobody can have is answered.
-fn relay(state: &State, frame: &Value, back: &UnboundedSender<Message>) {
+fn relay(state: &mut State, frame: &Value, back: &UnboundedSender<Message>) {
     let text = |field: &str| frame.get(field).and_then(Value::as_str).map(str::to_owned);
     let (source, target, kind) = (text("src").unwrap(), text("tgt").unwrap(), text("kind").unwrap());
+    if target == "bus" && state.mirrors {
+        return bus(state, frame, &source, back);
+    }
+    mirror(state, frame);
     let mut relayed = frame.as_map().unwrap().clone();
     let hops = frame.get("hops").and_then(Value::as_i64).unwrap_or(0) + 1;
     let refusal = match state.peers.get(&target) {
@@ -325,4 +374,93 @@ fn send(out: &UnboundedSender<Message>, frame: Map) {
     // One that is just leaving hears nothing any more.
     let _ = out.send(Message::text(FRAME));
     let _ = out.send(Message::binary(msgpack::encode(&Value::Map(frame)).unwrap()));
+}
+
+/// The hub's own namespace.
+fn bus(state: &mut State, frame: &Value, source: &str, back: &UnboundedSender<Message>) {
+    let Some(corr) = frame.get("corr").cloned() else { return };
+    let argument = frame.get("body").and_then(|body| body.as_array()?.first()).cloned().unwrap_or(Value::Null);
+    let answer = match frame.get("method").and_then(Value::as_str).unwrap_or_default() {
+        "on" => {
+            state.listeners.insert(source.to_owned());
+            json!("ok")
+        }
+        "off" => {
+            state.listeners.remove(source);
+            json!("ok")
+        }
+        "tap" => {
+            state.next += 1;
+            let token = format!("tap-{}", state.next);
+            state.taps.insert(token.clone(), plantbridge::wire::tagged::to_json(argument.clone()));
+            json!({"token": token, "expires": 1, "filter": {}})
+        }
+        "untap" => json!({"tapping": false, "already": state.taps.remove(argument.as_str().unwrap()).is_none()}),
+        other => panic!("bus.{other}"),
+    };
+    let mut reply = Map::new();
+    reply.insert("v", 2);
+    for (key, value) in [("src", "bus"), ("tgt", source), ("kind", "result")] {
+        reply.insert(key, value);
+    }
+    reply.insert("corr", corr);
+    reply.insert("body", plantbridge::wire::json::from_json(answer));
+    send(back, reply);
+}
+
+/// Tells who taps of a frame that is passed on; everybody who listens hears of everything that anybody taps.
+fn mirror(state: &State, frame: &Value) {
+    let text = |field: &str| frame.get(field).and_then(Value::as_str).map(str::to_owned);
+    let wants = |filter: &Json| {
+        filter["peer"].is_null()
+            || [text("src"), text("tgt")].iter().flatten().any(|name| filter["peer"] == name.as_str())
+    };
+    let taps: Vec<&String> = state.taps.iter().filter(|(_, filter)| wants(filter)).map(|(token, _)| token).collect();
+    if taps.is_empty() {
+        return;
+    }
+    let payloads = state.taps.values().any(|filter| filter["payloads"] == true);
+    let kind = text("kind").unwrap();
+    let kind = match kind.as_str() {
+        "call" | "subscribe" | "unsubscribe" => "POST",
+        "result" => "SUCCESS",
+        "error" => "ERROR",
+        "event" => "EVENT",
+        "ticket" => "TICKET",
+        "batch" => "BATCH",
+        other => panic!("{other}"),
+    };
+    let mut told = Map::new();
+    told.insert("at", 1_796_025_067_028_i64);
+    told.insert("kind", kind);
+    told.insert("taps", Value::Array(taps.iter().map(|token| token.as_str().into()).collect()));
+    for (from, to) in [
+        ("src", "source"),
+        ("tgt", "target"),
+        ("path", "namespace"),
+        ("method", "method"),
+        ("event", "event"),
+        ("corr", "id"),
+        ("code", "code"),
+    ] {
+        if let Some(value) = frame.get(from) {
+            told.insert(to, value.clone());
+        }
+    }
+    if let (true, Some(body)) = (payloads, frame.get("body")) {
+        told.insert(if matches!(kind, "POST" | "EVENT") { "params" } else { "result" }, body.clone());
+    }
+    for listener in &state.listeners {
+        let mut event = Map::new();
+        event.insert("v", 2);
+        for (key, value) in
+            [("src", "bus"), ("tgt", listener.as_str()), ("kind", "event"), ("path", "bus"), ("event", "frame")]
+        {
+            event.insert(key, value);
+        }
+        event.insert("body", Value::Array(vec![Value::Map(told.clone())]));
+        if let Some(peer) = state.peers.get(listener) {
+            send(&peer.out, event);
+        }
+    }
 }

@@ -17,9 +17,21 @@ use tokio::sync::{Mutex, mpsc};
 use crate::{
     harness::Client,
     node::{call, identity, name, soon},
-    over::{Over, meets, over_each_link},
+    over::{Over, meets, over_both, over_each_link},
     silence::{ByHand, attached, error_of, press},
 };
+
+over_both!(paused:
+    s110_progress_is_kept_up_to_a_bound,
+    a_cancelled_wait_loses_nothing,
+    a_wait_is_bounded,
+    s111_a_ticket_ends_with_its_peer,
+    tickets_are_bounded,
+);
+
+over_both!(running:
+    s111_a_ticket_lapses,
+);
 
 /// Later than any test.
 const NEVER_MS: i64 = 32_503_680_000_000;
@@ -79,7 +91,6 @@ async fn a_ticket_outlives_its_client() {
 }
 
 /// S-110: progress is kept, at most 64 with the oldest dropped, and counted.
-#[tokio::test(start_paused = true)]
 async fn s110_progress_is_kept_up_to_a_bound() {
     let (mut client, mut hand) = ByHand::joined().await;
     let (request, id) = deferred(&mut client, &mut hand).await;
@@ -95,7 +106,6 @@ async fn s110_progress_is_kept_up_to_a_bound() {
 }
 
 /// A client that cancels its wait loses nothing.
-#[tokio::test(start_paused = true)]
 async fn a_cancelled_wait_loses_nothing() {
     let (mut client, mut hand) = ByHand::joined().await;
     let (request, id) = deferred(&mut client, &mut hand).await;
@@ -108,7 +118,6 @@ async fn a_cancelled_wait_loses_nothing() {
 }
 
 /// A wait ends with its time, and says that nothing is there yet.
-#[tokio::test(start_paused = true)]
 async fn a_wait_is_bounded() {
     let (mut client, mut hand) = ByHand::joined().await;
     let (_, id) = deferred(&mut client, &mut hand).await;
@@ -119,6 +128,8 @@ async fn a_wait_is_bounded() {
 }
 
 /// What a rejection says of the method: that it ran, or nothing; never that it did not, for the receipt came from it.
+///
+/// In memory only: a rejected ticket carries no code on a wire.
 #[tokio::test(start_paused = true)]
 async fn a_rejection_says_whether_it_ran() {
     for (code, outcome) in [("Exception", "ran"), ("Forbidden", "unknown"), ("UnknownOutcome", "unknown")] {
@@ -134,6 +145,8 @@ async fn a_rejection_says_whether_it_ran() {
 
 /// A call that waits for its later answer fails when that is a failure: with the ticket, what may be concluded, and no
 /// result, whatever way it ends. What ended is collected as it was.
+///
+/// In memory only: a rejected ticket carries no code on a wire.
 #[tokio::test(start_paused = true)]
 async fn a_call_fails_with_the_ticket_it_waited_for() {
     for (end, code, outcome, state) in [
@@ -170,7 +183,6 @@ async fn a_call_fails_with_the_ticket_it_waited_for() {
 }
 
 /// S-111: a ticket ends with its peer, and what came of the command is not known; the read that shows it is named.
-#[tokio::test(start_paused = true)]
 async fn s111_a_ticket_ends_with_its_peer() {
     let (mut client, mut hand) = ByHand::joined().await;
     let (_, id) = deferred(&mut client, &mut hand).await;
@@ -182,7 +194,6 @@ async fn s111_a_ticket_ends_with_its_peer() {
 }
 
 /// S-111: a ticket lapses at its time. By the wall clock, so this one really waits a little.
-#[tokio::test]
 async fn s111_a_ticket_lapses() {
     let (mut client, mut hand) = ByHand::joined().await;
     client.start("c", "call_method", press()).await;
@@ -196,6 +207,8 @@ async fn s111_a_ticket_lapses() {
 }
 
 /// A ticket that is not known is refused with those that are; it is forgotten an hour after its end, and not before.
+///
+/// In memory only: an hour passes in it, and a hub that is silent so long is lost.
 #[tokio::test(start_paused = true)]
 async fn a_ticket_is_kept_for_an_hour_after_its_end() {
     let (mut client, mut hand) = ByHand::joined().await;
@@ -217,7 +230,6 @@ async fn a_ticket_is_kept_for_an_hour_after_its_end() {
 
 /// A thousand tickets are kept: the one that ended first makes room, and an open one never does. With a thousand open the
 /// next is not followed, and that is said.
-#[tokio::test(start_paused = true)]
 async fn tickets_are_bounded() {
     let (mut client, mut hand) = ByHand::joined().await;
     let (ended, first) = deferred(&mut client, &mut hand).await;

@@ -33,7 +33,7 @@ use tokio_tungstenite::tungstenite::{Message as Ws, protocol::CloseFrame};
 
 use crate::authority::Authority;
 use crate::hub::{Door, FRAME, Hub, OPENING, PATIENCE, config, linked, name, packed};
-use crate::links::{arrives, down, ended, event, rejected, settled, up};
+use crate::links::{any_event, arrives, down, ended, event, rejected, settled, up};
 
 async fn online(link: &mut Link, expected: &str) -> Option<String> {
     match event(link).await {
@@ -139,10 +139,33 @@ async fn w040_presence_is_told_and_our_own_is_not() {
     // A list that comes again adds, removes nobody, and settles nothing a second time.
     wire.say(r#"42["presence",{"peers":["bus"]}]"#).await;
     online(&mut link, "bus").await;
-    wire.say(r#"42["presence",{"peer":"hmi","state":"online"}]"#).await;
-    refused(&mut link, "says that we came").await;
     wire.say(r#"42["presence",7]"#).await;
     refused(&mut link, "no map").await;
+}
+
+/// W-106: the first of the first list is the hub; what is no name there is nobody, and the second is not taken for it.
+#[tokio::test]
+async fn w106_the_hub_is_the_first_of_its_list() {
+    for (list, hub) in [(r#""bus","oven""#, Some("bus")), (r#""a b","oven""#, None)] {
+        let door = Door::new().await;
+        let mut link = linked(&door.url, "hmi");
+        let mut wire = door.joined().await;
+        up(&mut link).await;
+        for _ in 0..2 {
+            wire.say(&format!(r#"42["presence",{{"peers":[{list}]}}]"#)).await;
+        }
+        let mut told = Vec::new();
+        let mut ovens = 0;
+        while ovens < 2 {
+            match any_event(&mut link).await {
+                LinkEvent::Hub(name) => told.push(name.to_string()),
+                LinkEvent::Online { peer, .. } => ovens += usize::from(peer.as_str() == "oven"),
+                LinkEvent::Settled => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(told, hub.into_iter().collect::<Vec<_>>(), "once");
+    }
 }
 
 /// A hub that never says who is there holds nobody up for ever, and why is told.

@@ -29,7 +29,7 @@ pub(crate) fn config(broker: &Broker, me: &str) -> Config {
     config
 }
 
-fn linked(broker: &Broker) -> Link {
+pub(crate) fn linked(broker: &Broker) -> Link {
     start(config(broker, "hmi"), LinkId(0))
 }
 
@@ -809,7 +809,7 @@ async fn a_link_connects_only_when_it_may() {
 }
 
 /// A look has a client id of its own, no will, and says nothing: what a process that died left is waited for, and only then
-/// the name is joined under; on later connections it is ours.
+/// the name is joined under. What later connections look for is in `names.rs`.
 #[tokio::test]
 async fn a_chosen_name_is_looked_for_before_it_is_joined_under() {
     let broker = Broker::new().await;
@@ -831,10 +831,8 @@ async fn a_chosen_name_is_looked_for_before_it_is_joined_under() {
     look.send(&presence(b"offline")).await;
     assert_eq!(look.packet().await.kind(), 14, "nothing but a DISCONNECT");
     drop(look);
-    let wire = broker.join().await;
-    up(&mut link).await;
-    drop(wire);
     let _wire = broker.join().await;
+    up(&mut link).await;
 }
 
 /// A broker that lets an account in under one client id, or shows it no presence, is joined: nobody else goes by the name, or

@@ -6,7 +6,17 @@ use tokio::time::timeout;
 
 use crate::scripted::PATIENCE;
 
+/// The next event. What a hub is called comes with its list and is of no further interest.
 pub(crate) async fn event(link: &mut Link) -> LinkEvent {
+    loop {
+        match any_event(link).await {
+            LinkEvent::Hub(_) => {}
+            event => return event,
+        }
+    }
+}
+
+pub(crate) async fn any_event(link: &mut Link) -> LinkEvent {
     timeout(PATIENCE, link.events.recv()).await.expect("the link says nothing").expect("the link ended")
 }
 

@@ -14,6 +14,7 @@
 mod authority;
 #[cfg(feature = "demo")]
 mod bakery;
+mod by_hand;
 mod context;
 mod contracts;
 mod control;
@@ -23,20 +24,27 @@ mod demo;
 mod demo_broker;
 #[cfg(feature = "demo")]
 mod fakes;
+#[cfg(all(feature = "demo", target_os = "linux"))]
+mod handlers;
 mod harness;
 mod http;
 mod hub;
+mod hub_traffic;
 mod later;
 mod link_hub;
 mod link_mqtt;
 mod link_signing;
+mod link_websocket;
 mod links;
 mod mcp;
+mod names;
 mod node;
 mod over;
 #[cfg(all(feature = "demo", unix))]
 mod people;
 mod plant;
+mod prompts;
+mod resources;
 mod rows;
 mod sample_contracts;
 mod scripted;

@@ -1,6 +1,13 @@
 //! Tests that run over each kind of link: what a tool does must not depend on what carries it.
+//!
+//! What does not run over a hub says why, in its own words ("In memory only"): a clock that jumps by hours leaves a hub that
+//! is silent for as long; a hub is a peer too, which a count of peers shows; a link that is played by hand can put two things
+//! into an order, reject what it took, or fail with given words, and a hub cannot. What is a broker's own has no counterpart
+//! there: what is retained, wills and sessions (`link_mqtt.rs`, `tap.rs`, `traffic.rs`, `demo_broker.rs`), signatures
+//! (`link_signing.rs`), and fakes, each of which stands on the broker by itself (`fakes.rs`, `serve.rs`, `bakery.rs`, `demo.rs`).
+//! `contracts.rs` is about files and pairs of descriptions; what it asks of a peer is what `tools.rs` asks.
 
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
 use plantbridge::{
     link::{Link, LinkId, hub::start, loopback},
@@ -11,7 +18,7 @@ use plantbridge::{
 use crate::hub::{Hub, config};
 
 /// What carries the frames of a test.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     /// The loopback: values move as they are.
     Memory,
@@ -19,7 +26,22 @@ pub(crate) enum Over {
     Hub,
 }
 
+thread_local! {
+    /// What the test of this thread runs over.
+    static CHOSEN: Cell<Over> = const { Cell::new(Over::Memory) };
+}
+
 impl Over {
+    /// Has the test of this thread run over it.
+    pub(crate) fn choose(self) {
+        CHOSEN.set(self);
+    }
+
+    /// What the test of this thread runs over; in memory unless it was chosen.
+    pub(crate) fn chosen() -> Self {
+        CHOSEN.get()
+    }
+
     /// The links of two peers that meet.
     pub(crate) async fn pair(self, ours: &str, theirs: &str) -> (Link, Link) {
         match self {
@@ -66,3 +88,37 @@ macro_rules! over_each_link {
     )+};
 }
 pub(crate) use over_each_link;
+
+/// Makes tests of functions that ask [`Over::chosen`] what they run over, through `joined` or `ByHand`. `paused` are those in
+/// which nothing waits for the clock on the wall: it jumps when everybody waits, sockets included.
+macro_rules! over_both {
+    (paused: $($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[tokio::test(start_paused = true)]
+            async fn in_memory() {
+                super::$name().await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn over_a_hub() {
+                crate::over::Over::Hub.choose();
+                super::$name().await;
+            }
+        }
+    )+};
+    (running: $($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[tokio::test]
+            async fn in_memory() {
+                super::$name().await;
+            }
+
+            #[tokio::test]
+            async fn over_a_hub() {
+                crate::over::Over::Hub.choose();
+                super::$name().await;
+            }
+        }
+    )+};
+}
+pub(crate) use over_both;

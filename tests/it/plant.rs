@@ -2,13 +2,16 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use plantbridge::{
     contract::{Contract, ServedNamespace},
-    link::{Link, loopback},
+    link::Link,
     node::{Commit, Exposed, Failure, Identity, Incoming, Node, Service, ServiceFuture, Serving, state::MAILBOX},
     plant::{Plant, Settings},
     wire::{Map, PeerName, Value, json::from_json},
@@ -53,6 +56,8 @@ pub(crate) fn contract() -> Json {
 #[derive(Debug, Default)]
 pub(crate) struct Works {
     pub(crate) ran: Mutex<Vec<(String, Vec<Value>)>>,
+    /// Whether `tare` runs and never ends.
+    pub(crate) holds: AtomicBool,
     state: Mutex<HashMap<String, Value>>,
 }
 
@@ -61,6 +66,7 @@ impl Service for Works {
         self.ran.lock().unwrap().push((call.method.clone(), call.args.clone()));
         let first = call.args.first().cloned().unwrap_or(Value::Null);
         let done = match call.method.as_str() {
+            "tare" if self.holds.load(Ordering::Relaxed) => return Box::pin(std::future::pending()),
             "read" => Ok(Some(Value::Int(42))),
             "add" => {
                 let sum: f64 = call.args.iter().filter_map(Value::as_f64).sum();
@@ -154,13 +160,9 @@ pub(crate) fn bridge_over(links: Vec<Link>, read_only: bool) -> (Plant, Node) {
     (Plant::new(node.clone(), settings), node)
 }
 
-/// The peer and the bridge, joined in memory.
-pub(crate) fn joined(read_only: bool, state: Option<Json>) -> (Plant, Arc<Works>, Node) {
-    let name = |text| PeerName::configured(text).unwrap();
-    let (ours, theirs) = loopback::pair(name("bridge"), name("works"));
-    let works = Arc::new(Works::default());
-    let node = serve(theirs, &works, state);
-    (bridge(vec![ours], read_only), works, node)
+/// The peer and the bridge, joined over what the test chose; they have met.
+pub(crate) async fn joined(read_only: bool, state: Option<Json>) -> (Plant, Arc<Works>, Node) {
+    joined_over(Over::chosen(), read_only, state).await
 }
 
 /// The peer and the bridge, joined over this kind of link; they have met.

@@ -10,10 +10,32 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     harness::Client,
+    over::over_both,
     plant::joined,
     silence::{ByHand, error_of, refusal},
     tools::{bad, client_of, good},
 };
+
+over_both!(paused:
+    s101_every_recorded_call_of_a_store,
+    write_row_refuses_shapes_before_sending,
+    ids_are_given_back_as_they_were_given,
+    a_store_that_answers_too_late,
+    a_stamp_serves_one_change,
+    either_half_is_accepted_and_nonsense_is_told_apart,
+    a_page_is_bounded_whatever_the_peer_sends,
+    a_filter_is_checked_before_sending,
+    a_read_that_is_declared_a_command_is_not_called,
+    a_store_without_a_description_is_asked_as_it_was_named,
+    a_store_that_leaves_and_returns_in_the_middle,
+    a_refusal_of_a_store_points_to_what_may_be_written,
+    a_change_that_was_given_up_is_not_sent,
+);
+
+over_both!(running:
+    a_look_stays_a_look,
+    list_rows_reads_the_maps_of_a_component,
+);
 
 fn recorded() -> Json {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/sem-rows.json");
@@ -131,7 +153,6 @@ fn check_told(label: &str, tool: &str, told: &Json, result: &Json) {
 
 /// S-100, S-101, S-103: every recorded call that a caller makes, through the tools: one request each, as recorded, and the
 /// recorded answer or refusal in the words of the store.
-#[tokio::test(start_paused = true)]
 async fn s101_every_recorded_call_of_a_store() {
     let (mut client, mut hand) = ByHand::joined().await;
     let (mut here, mut skipped) = (Vec::new(), Vec::new());
@@ -194,7 +215,6 @@ async fn s101_every_recorded_call_of_a_store() {
 }
 
 /// tools.md, write_row: what each verb takes and does not take is said before anything is sent, and no stamp is fetched.
-#[tokio::test(start_paused = true)]
 async fn write_row_refuses_shapes_before_sending() {
     let (mut client, mut hand) = ByHand::joined().await;
     let row = json!({"name": "x"});
@@ -237,7 +257,6 @@ fn none_for_the_store(hand: &mut ByHand) -> bool {
 }
 
 /// Semantics 9.2: an id keeps its spelling and its kind on the way there and back.
-#[tokio::test(start_paused = true)]
 async fn ids_are_given_back_as_they_were_given() {
     let (mut client, mut hand) = ByHand::joined().await;
     let ids = [
@@ -271,7 +290,6 @@ async fn ids_are_given_back_as_they_were_given() {
 
 /// F-14: a write that was not answered is in doubt, and the error names the read that settles it; a read that was not
 /// answered is only late. What comes after that is nobody's.
-#[tokio::test(start_paused = true)]
 async fn a_store_that_answers_too_late() {
     let (mut client, mut hand) = ByHand::joined().await;
     let list =
@@ -309,7 +327,6 @@ async fn a_store_that_answers_too_late() {
 
 /// tools.md, write_row: a stamp serves one change. In doubt it is not sent again, unless it is the same command under its
 /// key; what was refused may be corrected; a row that was read again may be changed.
-#[tokio::test(start_paused = true)]
 async fn a_stamp_serves_one_change() {
     let (mut client, mut hand) = ByHand::joined().await;
     let change = |grade: i64, key: Option<&Json>| {
@@ -349,7 +366,6 @@ async fn a_stamp_serves_one_change() {
 }
 
 /// Either half of a store is accepted, and a store that answers nonsense is told apart.
-#[tokio::test(start_paused = true)]
 async fn either_half_is_accepted_and_nonsense_is_told_apart() {
     let (mut client, mut hand) = ByHand::joined().await;
     for half in ["sql", "sql.write"] {
@@ -376,7 +392,6 @@ async fn either_half_is_accepted_and_nonsense_is_told_apart() {
 }
 
 /// S-102: a total that is not said is not zero; rows nobody asked for are left out, and it is said that they are.
-#[tokio::test(start_paused = true)]
 async fn a_page_is_bounded_whatever_the_peer_sends() {
     let (mut client, mut hand) = ByHand::joined().await;
     let ids: Vec<String> = (0..100_000).map(|n| n.to_string()).collect();
@@ -411,7 +426,6 @@ async fn a_page_is_bounded_whatever_the_peer_sends() {
 }
 
 /// Semantics 9.1: bounds and words of a filter are checked here; nothing is sent, nothing is adjusted (S-104).
-#[tokio::test(start_paused = true)]
 async fn a_filter_is_checked_before_sending() {
     let (mut client, mut hand) = ByHand::joined().await;
     let leaf = json!({"op": "eq", "operand": 1});
@@ -432,9 +446,8 @@ async fn a_filter_is_checked_before_sending() {
 }
 
 /// A look calls only what is declared to be one, and under read-only nothing else is offered.
-#[tokio::test]
 async fn a_look_stays_a_look() {
-    let (plant, works, _node) = joined(true, None);
+    let (plant, works, _node) = joined(true, None).await;
     let mut client = client_of(plant).await;
     let create = json!({"peer": "works", "namespace": "tank", "resource": "x", "verb": "create", "row": {}});
     let error = bad(&mut client, "write_row", create).await;
@@ -445,13 +458,31 @@ async fn a_look_stays_a_look() {
     let error = bad(&mut client, "list_writable", json!({"peer": "works", "namespace": "tank"})).await;
     assert_eq!(error["code"], "unknown_method");
     assert!(error["message"].as_str().unwrap().contains("write half"), "{error}");
+    assert_eq!(error.get("alternatives"), None, "{error}");
+    assert!(error["fix"].as_str().unwrap().starts_with("no namespace that works describes is a store"), "{error}");
     let error = bad(&mut client, "list_rows", json!({"peer": "works", "namespace": "scale", "resource": "x"})).await;
     assert_eq!((&error["code"], &error["alternatives"]), (&json!("not_a_component"), &json!(["tank"])), "{error}");
     assert!(works.ran.lock().unwrap().is_empty());
 }
 
-/// The same of a store that declares its reads to be commands.
+/// Where something else was named, the stores there are are told; a store that lacks one method is still a store.
 #[tokio::test(start_paused = true)]
+async fn what_is_no_store_is_told_with_the_stores_there_are() {
+    let (mut client, mut hand) = ByHand::joined().await;
+    let methods = json!([{"name": "writable", "effect": "observe"}, {"name": "getOne", "effect": "observe"}]);
+    let scale = json!({"name": "scale", "methods": [{"name": "read"}], "events": []});
+    let namespaces = json!([scale, {"name": "sql.write", "methods": methods, "events": []}]);
+    hand.describes = Some(json!({"name": "works", "namespaces": namespaces}));
+    client.start("w", "list_writable", json!({"peer": "works", "namespace": "scale"})).await;
+    let told = describing(&mut client, &mut hand).await["error"].take();
+    assert_eq!((&told["code"], &told["outcome"]), (&json!("unknown_method"), &json!("not_run")), "{told}");
+    assert_eq!((&told["alternatives"], told.get("settle_with")), (&json!(["sql.write"]), None), "{told}");
+    client.start("d", "write_row", at(json!({"verb": "delete", "id": "1", "stamp": "s"}))).await;
+    let told = describing(&mut client, &mut hand).await["error"].take();
+    assert_eq!(told["message"], "works.sql.write has no method 'delete'", "{told}");
+}
+
+/// The same of a store that declares its reads to be commands.
 async fn a_read_that_is_declared_a_command_is_not_called() {
     let (mut client, mut hand) = ByHand::joined().await;
     let methods = json!([{"name": "writable", "effect": "observe"}, {"name": "getOne", "effect": "operate"}]);
@@ -466,11 +497,10 @@ async fn a_read_that_is_declared_a_command_is_not_called() {
 
 /// Over a component of ours: filtered, sorted, cut, a large one in pages, and a name that is nothing is an empty list that
 /// says so.
-#[tokio::test]
 async fn list_rows_reads_the_maps_of_a_component() {
     let tags: serde_json::Map<String, Json> = (0..100_000).map(|n| (format!("tag.{n:05}"), json!(n % 10))).collect();
     let state = json!({"level": 1, "mode": "idle", "both": 1, "zones": {"top": 3}, "tags": tags});
-    let (plant, _works, _node) = joined(false, Some(state));
+    let (plant, _works, _node) = joined(false, Some(state)).await;
     let mut client: Client = client_of(plant).await;
     let ask = |more: Json| {
         let mut arguments = json!({"peer": "works", "namespace": "tank", "resource": "state.tags"});
@@ -492,7 +522,6 @@ async fn list_rows_reads_the_maps_of_a_component() {
 
 /// A store that says nothing of itself is asked under the name that was given, unchecked; a read that it does not answer is
 /// late and not in doubt, and a bridge that may only look does not ask it.
-#[tokio::test(start_paused = true)]
 async fn a_store_without_a_description_is_asked_as_it_was_named() {
     let (mut client, mut hand) = ByHand::joined().await;
     let mut arguments = at(json!({"id": "1", "timeout_ms": 200}));
@@ -510,7 +539,6 @@ async fn a_store_without_a_description_is_asked_as_it_was_named() {
 }
 
 /// A store that goes offline and returns while a verb waits: what it answers counts, and nothing is sent twice.
-#[tokio::test(start_paused = true)]
 async fn a_store_that_leaves_and_returns_in_the_middle() {
     let works = PeerName::configured("works").unwrap();
     for (tool, more, answer) in [
@@ -534,7 +562,6 @@ async fn a_store_that_leaves_and_returns_in_the_middle() {
 }
 
 /// Semantics 9.2: a store may not do what its list does not hold; an absent list entry is a refusal of the store.
-#[tokio::test(start_paused = true)]
 async fn a_refusal_of_a_store_points_to_what_may_be_written() {
     let (mut client, mut hand) = ByHand::joined().await;
     let arguments =
@@ -549,7 +576,6 @@ async fn a_refusal_of_a_store_points_to_what_may_be_written() {
 }
 
 /// What is given up before it is sent is not sent, and leaves its stamp as it was.
-#[tokio::test(start_paused = true)]
 async fn a_change_that_was_given_up_is_not_sent() {
     let (mut client, mut hand) = ByHand::joined().await;
     let change = at(json!({"verb": "update", "id": "1", "row": {"grade": 1}, "stamp": "s"}));

@@ -97,7 +97,7 @@ impl Shed {
         let settings = Settings { read_only: with.read_only, call_timeout, link_names: Vec::new() };
         let node = Node::start(identity, Vec::new()).0;
         let plant = Plant::with_scripts(node, settings, None, None, Some(scripts.clone()));
-        let offer = Offer { read_only: with.read_only, contracts: false, scripts: true };
+        let offer = Offer { read_only: with.read_only, scripts: true, ..Offer::default() };
         let mut client = Client::over(plant, tools::all(), &Setup { offer, ..Setup::default() });
         client.initialize("2025-06-18").await;
         Self { folder, client, scripts }

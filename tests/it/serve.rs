@@ -206,14 +206,26 @@ async fn s125_what_cannot_be_served_leaves_nothing() {
     let empty = written(folder.path(), "empty.types.json", &json!({"schema": 1, "namespaces": {}}));
     let script = json!({"returns": {"boiler.nope": 1}, "emits": [{"event": "nope.x", "every": 1}]});
     let script = written(folder.path(), "script.json", &script);
+    let twice = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        folder.path().join(name).display().to_string()
+    };
+    let twins = twice("twins.types.json", r#"{"schema": 1, "namespaces": {"a": {"methods": {"m": 1, "m": 2}}}}"#);
+    let twice = twice("twice.json", r#"{"returns": {"boiler.read": 1, "boiler.read": 2}}"#);
     let code = written(folder.path(), "code.json", &json!({"handlers": {"boiler.read": "() => 1"}}));
-    let cases: [(&[&str], &str, &[&str]); 9] = [
+    let cases: [(&[&str], &str, &[&str]); 11] = [
         (&["--contract", &boiler, "--name", "bakery"], "name_in_use", &["'bakery' is already a peer", "--name"]),
         (
             &["--contract", &invalid],
             "invalid_contract",
             &["invalid.types.json", "\n    /namespaces/a/", "\n    /namespaces/b/"],
         ),
+        (
+            &["--contract", &twins],
+            "invalid_contract",
+            &["twins.types.json", "/namespaces/a/methods/m: this key stands"],
+        ),
+        (&["--contract", &boiler, "--script", &twice], "invalid_script", &["/returns/boiler.read: this key stands"]),
         (&["--contract", &empty], "invalid_contract", &["empty.types.json", "no namespaces to serve"]),
         (&["--contract", "nowhere.json"], "cannot_read", &["nowhere.json"]),
         (&["--contract", &boiler, "--script", "nowhere.json"], "cannot_read", &["nowhere.json"]),

@@ -22,9 +22,30 @@ use serde_json::{Value as Json, json};
 use tokio::sync::mpsc;
 
 use crate::{
+    by_hand,
     harness::{Client, Setup},
-    plant::{bridge, joined, serve},
+    over::over_both,
+    over::{Over, meets},
+    plant::{bridge, bridge_over, joined, serve},
 };
+
+over_both!(paused:
+    a_silent_peer_leaves_a_command_in_doubt,
+    what_settles_a_doubt_can_be_read,
+    a_minimal_device_is_called_unchecked,
+    a_deferred_answer_is_followed,
+    a_receipt_is_an_answer,
+    a_component_that_says_nothing_is_told_apart,
+    a_subscription_that_is_not_answered_is_a_read_without_an_answer,
+    a_cancelled_look_leaves_nothing_behind,
+    a_command_given_up_before_it_left_never_leaves,
+    a_look_that_fails_after_the_command_only_leaves_it_unconfirmed,
+    a_change_is_never_sent_unchecked,
+    a_value_of_before_is_no_confirmation_after_an_interruption,
+    a_cancelled_change_stops_looking,
+    invalid_params_after_a_check_of_ours_concludes_nothing,
+    a_changing_call_with_wrong_arguments_says_that_nothing_ran,
+);
 
 /// The other end of the bridge's link, in the hands of the test.
 pub(crate) struct ByHand {
@@ -49,11 +70,18 @@ impl ByHand {
     pub(crate) async fn plant() -> (Plant, Self) {
         let (outbound, asked) = mpsc::channel(64);
         let (events, received) = mpsc::channel(64);
-        let plant = bridge(vec![Link { id: LinkId(0), outbound, events: received }], false);
+        let link = match Over::chosen() {
+            Over::Memory => Link { id: LinkId(0), outbound, events: received },
+            Over::Hub => by_hand::hub(outbound, received).await,
+        };
+        let (plant, node) = bridge_over(vec![link], false);
         let hand = Self { asked, events, describes: None };
         hand.tell(LinkEvent::Up).await;
         hand.tell(LinkEvent::Online { peer: name("works"), shape: None }).await;
         hand.tell(LinkEvent::Settled).await;
+        if Over::chosen() == Over::Hub {
+            meets(&node, "works").await;
+        }
         (plant, hand)
     }
 
@@ -158,7 +186,6 @@ pub(crate) async fn error_of(client: &mut Client) -> Json {
 }
 
 /// F-14: a command that was not answered is in doubt, is not retryable, and the error names the read that settles it.
-#[tokio::test(start_paused = true)]
 async fn a_silent_peer_leaves_a_command_in_doubt() {
     let (mut client, mut hand) = ByHand::joined().await;
     client.start("c", "call_method", press()).await;
@@ -179,7 +206,6 @@ async fn a_silent_peer_leaves_a_command_in_doubt() {
 
 /// F-14: the read that settles a doubt is one that its peer can answer: a component's state, else a query without arguments,
 /// else none, and then the error says so. By a call that is not answered, and by a ticket that is lost.
-#[tokio::test(start_paused = true)]
 async fn what_settles_a_doubt_can_be_read() {
     let command = json!({"name": "close", "params": [], "semantics": "non-repeatable-command"});
     let query = |name: &str, params: Json| json!({"name": name, "params": params, "semantics": "query"});
@@ -223,6 +249,8 @@ async fn what_settles_a_doubt_can_be_read() {
 }
 
 /// W-072: the link is lost while the answer is awaited; the answer is known to be unknown at once.
+///
+/// In memory only: its words are those of a broker; w108 in the interop tests is the same over a hub.
 #[tokio::test(start_paused = true)]
 async fn a_lost_link_leaves_a_command_in_doubt_at_once() {
     let (mut client, mut hand) = ByHand::joined().await;
@@ -241,6 +269,8 @@ async fn a_lost_link_leaves_a_command_in_doubt_at_once() {
 }
 
 /// What the link certainly did not write did not run.
+///
+/// In memory only: a hub rejects nothing after it was written.
 #[tokio::test(start_paused = true)]
 async fn a_rejected_request_certainly_did_not_run() {
     for (why, code) in [
@@ -259,7 +289,6 @@ async fn a_rejected_request_certainly_did_not_run() {
 }
 
 /// design.md 6: a peer without introspection is called unchecked, as an operation, and every answer but its own is ignored.
-#[tokio::test(start_paused = true)]
 async fn a_minimal_device_is_called_unchecked() {
     let (mut client, mut hand) = ByHand::joined().await;
     client.start("c", "call_method", press()).await;
@@ -279,7 +308,6 @@ async fn a_minimal_device_is_called_unchecked() {
 }
 
 /// W-070: a deferred answer is followed as long as the caller waits, and progress is told.
-#[tokio::test(start_paused = true)]
 async fn a_deferred_answer_is_followed() {
     let (mut client, mut hand) = ByHand::joined().await;
     let mut waiting = press();
@@ -299,7 +327,6 @@ async fn a_deferred_answer_is_followed() {
 }
 
 /// Without waiting, the receipt is the answer and says that the rest follows.
-#[tokio::test(start_paused = true)]
 async fn a_receipt_is_an_answer() {
     let (mut client, mut hand) = ByHand::joined().await;
     client.start("c", "call_method", press()).await;
@@ -310,7 +337,6 @@ async fn a_receipt_is_an_answer() {
 }
 
 /// S-082: a component that accepts the subscription and says nothing is told apart, and nothing is left behind.
-#[tokio::test(start_paused = true)]
 async fn a_component_that_says_nothing_is_told_apart() {
     let (mut client, mut hand) = ByHand::joined().await;
     client.start("c", "read_state", json!({"peer": "works", "namespace": "press", "seconds": 2})).await;
@@ -324,7 +350,6 @@ async fn a_component_that_says_nothing_is_told_apart() {
 }
 
 /// results.md 2: of a peer that did not even take the subscription it is not said that it did.
-#[tokio::test(start_paused = true)]
 async fn a_subscription_that_is_not_answered_is_a_read_without_an_answer() {
     let (mut client, mut hand) = ByHand::joined().await;
     client.start("c", "read_state", json!({"peer": "works", "namespace": "press", "seconds": 2})).await;
@@ -336,7 +361,6 @@ async fn a_subscription_that_is_not_answered_is_a_read_without_an_answer() {
 }
 
 /// results.md 6: cancelling a look closes what it opened.
-#[tokio::test(start_paused = true)]
 async fn a_cancelled_look_leaves_nothing_behind() {
     let (mut client, mut hand) = ByHand::joined().await;
     client.start("c", "read_state", json!({"peer": "works", "namespace": "press", "seconds": 60})).await;
@@ -349,7 +373,6 @@ async fn a_cancelled_look_leaves_nothing_behind() {
 }
 
 /// W-081: a command that was given up before it left never leaves, whether its peer was awaited or asked what it serves.
-#[tokio::test(start_paused = true)]
 async fn a_command_given_up_before_it_left_never_leaves() {
     let (mut client, mut hand) = ByHand::joined().await;
     let cancel = |id| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
@@ -381,7 +404,6 @@ fn set_to(force: i64, verify: u8) -> Json {
 }
 
 /// results.md 2: a command that ran is never said not to have run, however the look at what came of it ends.
-#[tokio::test(start_paused = true)]
 async fn a_look_that_fails_after_the_command_only_leaves_it_unconfirmed() {
     let (mut client, mut hand) = ByHand::joined().await;
     hand.describe_press();
@@ -400,7 +422,6 @@ async fn a_look_that_fails_after_the_command_only_leaves_it_unconfirmed() {
 
 /// tools.md, set_state: only the contract knows which method sets what, so a change never goes out unchecked, not even
 /// when the peer has announced another surface meanwhile and does not say which.
-#[tokio::test(start_paused = true)]
 async fn a_change_is_never_sent_unchecked() {
     let (mut client, mut hand) = ByHand::joined().await;
     hand.describe_press();
@@ -421,7 +442,6 @@ async fn a_change_is_never_sent_unchecked() {
 }
 
 /// tools.md, set_state: what the plant held before proves nothing once something may have been missed.
-#[tokio::test(start_paused = true)]
 async fn a_value_of_before_is_no_confirmation_after_an_interruption() {
     for (event, confirmed) in [(None, json!(true)), (Some(LinkEvent::Offline(name("works"))), json!("unknown"))] {
         let (mut client, mut hand) = ByHand::joined().await;
@@ -437,7 +457,6 @@ async fn a_value_of_before_is_no_confirmation_after_an_interruption() {
 }
 
 /// results.md 6: cancelling closes what was opened, also the look that confirms a change.
-#[tokio::test(start_paused = true)]
 async fn a_cancelled_change_stops_looking() {
     let (mut client, mut hand) = ByHand::joined().await;
     hand.describe_press();
@@ -453,6 +472,8 @@ async fn a_cancelled_change_stops_looking() {
 
 /// S-022: that the link was lost while a peer was asked what it serves says nothing about the peer; and what the broker
 /// would not take is not told as a network that is down.
+///
+/// In memory only: a hub rejects nothing after it was written.
 #[tokio::test(start_paused = true)]
 async fn a_link_that_fails_is_not_taken_for_a_peer_without_a_description() {
     let (mut client, mut hand) = ByHand::joined().await;
@@ -481,6 +502,8 @@ async fn a_link_that_fails_is_not_taken_for_a_peer_without_a_description() {
 }
 
 /// F-09: what a peer returns is bounded before it reaches the model; what was cut says how much there was.
+///
+/// In memory only: no hub passes on twenty megabytes.
 #[tokio::test(start_paused = true)]
 async fn a_huge_result_is_cut_to_its_head() {
     let (mut client, mut hand) = ByHand::joined().await;
@@ -495,6 +518,8 @@ async fn a_huge_result_is_cut_to_its_head() {
 }
 
 /// F-09: so are the texts around it, whichever of them a peer chose to make huge.
+///
+/// In memory only: no hub passes on names of megabytes.
 #[tokio::test(start_paused = true)]
 async fn a_huge_name_is_cut() {
     let (mut client, mut hand) = ByHand::joined().await;
@@ -518,6 +543,8 @@ async fn a_huge_name_is_cut() {
 }
 
 /// tools.md, find_capability: a plant full of silent peers is searched for a bounded time, and says who did not answer.
+///
+/// In memory only: a hub is a peer too, and is counted.
 #[tokio::test(start_paused = true)]
 async fn a_search_among_silent_peers_is_bounded() {
     let (mut client, hand) = ByHand::joined().await;
@@ -536,14 +563,13 @@ async fn a_search_among_silent_peers_is_bounded() {
 
 /// semantics.md 1.5: `InvalidParams` may also be a result check, after the method ran. Of arguments that fitted what the
 /// peer declares, it is not said that nothing ran.
-#[tokio::test(start_paused = true)]
 async fn invalid_params_after_a_check_of_ours_concludes_nothing() {
     let (mut client, mut hand) = ByHand::joined().await;
     client.start("c", "call_method", press()).await;
     let (_, request) = hand.request().await;
     hand.answer(&request, refusal("InvalidParams", "expected at least 1 argument, got 0")).await;
     assert_eq!(error_of(&mut client).await["outcome"], "not_run", "nothing was checked here");
-    let (plant, works, _node) = joined(false, None);
+    let (plant, works, _node) = joined(false, None).await;
     let mut client = Client::over(plant, tools::all(), &Setup::default());
     client.initialize("2025-06-18").await;
     let odd = json!({"peer": "works", "namespace": "scale", "method": "refuse", "args": ["InvalidParams"]});
@@ -553,7 +579,6 @@ async fn invalid_params_after_a_check_of_ours_concludes_nothing() {
 }
 
 /// results.md 2: what is refused before it begins certainly did not run.
-#[tokio::test(start_paused = true)]
 async fn a_changing_call_with_wrong_arguments_says_that_nothing_ran() {
     let (mut client, _hand) = ByHand::joined().await;
     for (tool, arguments) in [("call_method", json!({"peer": 5})), ("set_state", json!({}))] {

@@ -59,16 +59,18 @@ fn every_folder_is_a_layer() {
 /// Invariant 2: each foreign protocol crate is named in one place.
 #[test]
 fn each_protocol_crate_is_named_in_one_place() {
-    let homes: [(&str, &[&str]); 9] = [
+    let homes: [(&str, &[&str]); 10] = [
         ("rumqttc", &["src/link/mqtt/"]),
-        ("tokio_tungstenite", &["src/link/hub/"]),
-        ("tokio_rustls", &["src/link/tls.rs", "src/link/trust.rs", "src/link/hub/joining.rs", "src/door/http/tls.rs"]),
+        ("tokio_tungstenite", &["src/link/hub/", "src/link/mqtt/websocket.rs"]),
+        ("tokio_rustls", &["src/link/tls.rs", "src/link/trust.rs", "src/door/http/tls.rs"]),
         ("mqtt5", &["src/demo/broker.rs"]),
         ("rmcp", &["src/mcp/", "src/door/", "src/demo/tour"]),
         ("hyper", &["src/door/http"]),
         ("hyper_util", &["src/door/http"]),
         ("http_body_util", &["src/door/http"]),
         ("ed25519_dalek", &["src/wire/signing/key.rs"]),
+        // Only the process that runs the code of a fake comes there.
+        ("rquickjs", &["src/fake/code/engine.rs", "src/fake/code/convert.rs"]),
     ];
     let mut wrong = Vec::new();
     for source in sources() {
@@ -134,6 +136,8 @@ fn tasks_begin_in_few_places() {
         // nobody waits for any more.
         "src/fake/host.rs",
         "src/fake/standing.rs",
+        // One a fake whose script brings code along: it owns the process that runs that.
+        "src/fake/code/",
         // Programs, each in a process of its own under a supervisor and read by a task that ends with it; a disk that is waited for.
         "src/script/",
         "src/mcp/load.rs",
@@ -142,6 +146,8 @@ fn tasks_begin_in_few_places() {
         "src/plant/watches.rs",
         // One a lease, which ends with it; giving back, within a second.
         "src/plant/control.rs",
+        // A tap that nobody waits for any more is given back to its hub, within two seconds a step.
+        "src/plant/hub_tap.rs",
         // A disk that is waited for, and a comparison that takes its time: each beside the task that drives the network.
         "src/plant/contracts/",
         "src/demo/",
@@ -169,6 +175,9 @@ fn standard_output_has_one_owner() {
         "src/demo/tour",
         // That of a child.
         "src/script/process.rs",
+        "src/fake/code/running.rs",
+        // Its end of that.
+        "src/fake/code/child.rs",
     ];
     let names = ["stdout", "stdio_pipes", "println", "print"];
     let mut wrong = Vec::new();

@@ -19,7 +19,6 @@ use tokio::{
 use crate::{
     demo_broker,
     harness::{Client, Setup},
-    plant::joined,
     tools::{bad, client_of, good},
 };
 use rumqttc::PublishProperties;
@@ -36,7 +35,7 @@ async fn peer(url: &str, name: &str) -> Node {
     let config = config(url, name);
     let identity = Identity { name: config.topics.me().clone(), serving: Serving::default(), exposed: Vec::new() };
     let tap = mqtt::Tap::new(config.clone());
-    let node = Node::start(identity, vec![mqtt::start(config, LinkId(0))]).0.with_tap(tap);
+    let node = Node::start(identity, vec![mqtt::start(config, LinkId(0))]).0.with_tap(LinkId(0), tap);
     assert!(node.network_when(PATIENCE, Network::is_settled).await.is_settled());
     node
 }
@@ -330,15 +329,4 @@ async fn a_broker_that_goes_is_said() {
         (&error["code"], &error["retryable"], &error["link"]),
         (&json!("tap_unavailable"), &json!(true), &json!("unreachable"))
     );
-}
-
-/// Without a broker nothing can be watched, and what can be done instead is said.
-#[tokio::test]
-async fn without_a_broker_it_says_so() {
-    let (plant, _works, _node) = joined(false, None);
-    let mut client = client_of(plant).await;
-    let error = bad(&mut client, "watch_traffic", json!({})).await;
-    assert_eq!(error["code"], "tap_unavailable", "{error}");
-    assert!(error["message"].as_str().unwrap().contains("needs an MQTT broker"), "{error}");
-    assert!(error["fix"].as_str().unwrap().contains("--broker"), "{error}");
 }

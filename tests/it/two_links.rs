@@ -1,6 +1,9 @@
 //! A bridge on a broker and on a hub at once: one roster, and each peer over the link that leads to it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use plantbridge::{
     demo::broker::Broker,
@@ -136,6 +139,52 @@ async fn a_peer_on_both_is_called_over_the_link_that_is_up() {
         "{refused}"
     );
     assert_eq!(refused["links"][1], json!({"name": "hub", "state": "up"}));
+}
+
+/// W-072, invariant 6: a command that is on its way over a link that goes down is in doubt, and is not sent again over the other
+/// link, though the peer can be reached there. Either link may be the one.
+#[tokio::test]
+async fn w072_a_command_in_flight_is_not_sent_again_over_the_other_link() {
+    let Plants { broker, hub, bridge, plant, works, others: _others } = plants().await;
+    works.holds.store(true, Ordering::Relaxed);
+    let ran = || works.ran.lock().unwrap().iter().filter(|(method, _)| method == "tare").count();
+    let mut client = client_of(plant).await;
+    let tare = json!({"peer": "works", "namespace": "scale", "method": "tare", "args": []});
+    let begun = async |count: usize| {
+        timeout(Duration::from_secs(10), async {
+            while ran() < count {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .expect("it does not begin");
+    };
+    // Over the broker, which is lower.
+    client.start("a", "call_method", tare.clone()).await;
+    begun(1).await;
+    broker.stop(Duration::from_secs(2)).await;
+    let answer = timeout(Duration::from_secs(10), client.read()).await.unwrap();
+    let error = &answer["result"]["structuredContent"]["error"];
+    assert_eq!((&error["code"], &error["outcome"]), (&json!("unknown_outcome"), &json!("unknown")), "{error}");
+    // What the peer answers over the hub comes after whatever had been sent there.
+    assert_eq!(good(&mut client, "call_method", read("works")).await["result"], 42);
+    assert_eq!(ran(), 1, "it ran a second time");
+    // Over the hub, which is all there is. The first still holds its place, so this one waits behind it and does not begin.
+    client.start("b", "call_method", tare).await;
+    let read_again = json!({"peer": "works", "namespace": "scale", "method": "read", "args": []});
+    client.start("c", "call_method", read_again).await;
+    assert_eq!(timeout(Duration::from_secs(10), client.read()).await.unwrap()["id"], "c");
+    hub.cut("bridge");
+    let answer = timeout(Duration::from_secs(10), client.read()).await.unwrap();
+    let error = &answer["result"]["structuredContent"]["error"];
+    assert_eq!((&answer["id"], &error["outcome"]), (&json!("b"), &json!("unknown")), "{error}");
+    let back = |network: &plantbridge::node::Network| {
+        let works = network.roster.get(&name("works"));
+        network.is_link_up(LinkId(1)) && works.is_some_and(|seen| network.reaches(seen))
+    };
+    assert!(back(&*bridge.network_when(Duration::from_secs(10), back).await));
+    assert_eq!(good(&mut client, "call_method", read("works")).await["result"], 42);
+    assert_eq!(ran(), 1);
 }
 
 /// A watch on a peer that is on both goes on over the hub when the broker is gone, and says that it may have missed something.

@@ -13,9 +13,20 @@ use crate::command::{answers, find, first_line, run};
 /// Installs whatever is missing.
 pub(crate) fn all() -> Result<(), String> {
     mosquitto()?;
-    let foreign = target()?.join("interop");
-    node(&foreign.join("node"))?;
-    python(&foreign.join("venv"))
+    node_tree()?;
+    python(&target()?.join("interop/venv"))
+}
+
+/// The Node tree, and the Node it is run with.
+pub(crate) struct Node {
+    pub(crate) tree: PathBuf,
+    pub(crate) program: PathBuf,
+}
+
+/// Installs the Node tree, if it is not there.
+pub(crate) fn node_tree() -> Result<Node, String> {
+    let tree = target()?.join("interop/node");
+    node(&tree).map(|program| Node { tree, program })
 }
 
 /// The repository.
@@ -24,7 +35,7 @@ pub(crate) fn repository() -> &'static Path {
 }
 
 /// The target folder: this program runs from `<target>/<profile>/xtask`.
-fn target() -> Result<PathBuf, String> {
+pub(crate) fn target() -> Result<PathBuf, String> {
     let me = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
     me.ancestors().nth(2).map(Path::to_owned).ok_or_else(|| format!("{} is in no target folder", me.display()))
 }
@@ -44,7 +55,7 @@ fn mosquitto() -> Result<(), String> {
     run(install.args(["install", "-y", "-qq", "--no-install-recommends", "mosquitto"]))
 }
 
-fn node(tree: &Path) -> Result<(), String> {
+fn node(tree: &Path) -> Result<PathBuf, String> {
     let sources = repository().join("tests/interop");
     let manifests = [sources.join("package.json"), sources.join("package-lock.json")];
     let stamp = Stamp::of(tree, &manifests)?;
@@ -65,7 +76,7 @@ fn node(tree: &Path) -> Result<(), String> {
     let program = if shipped.is_file() { shipped } else { PathBuf::from("node") };
     let version = first_line(&program, &["--version"]).ok_or("no Node runs: install Node 22.19 or later")?;
     println!("node: {version}");
-    if new_enough(&version) { Ok(()) } else { Err(format!("Node {version} is too old: 22.19 or later is needed")) }
+    if new_enough(&version) { Ok(program) } else { Err(format!("Node {version} is too old: 22.19 or later is needed")) }
 }
 
 /// Whether `v22.19.0` or later; the inspector needs it.

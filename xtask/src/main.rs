@@ -7,6 +7,7 @@
 
 mod bench;
 mod command;
+mod conform;
 mod install;
 mod test;
 
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let done = match words.split_first() {
         Some((chore, rest)) if chore == "test" => test::run_all(rest),
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
+        Some((chore, [])) if chore == "conform" => conform::all(),
         Some((chore, [])) if chore == "layout" => bench::layout::run(),
         Some((chore, [])) if chore == "install" => install::all(),
         _ => Err(USAGE.to_owned()),
@@ -35,6 +37,7 @@ usage: cargo xtask <chore>
   test [ARGS...]   install what the tests need, then run all of them; ARGS go to the test runner
   bench [--quick | --peers] [--binary FILE]
                    measure what a call through the bridge costs, beside the same call without it
+  conform          run the MCP conformance suite against our door, and judge it by tests/conformance/expected.txt
   layout           trace a session of the release binary (needs valgrind) and write build/startup.ld, by which a
                    release is laid out; after a change that moves much of what runs in every session
   install          only install: mosquitto, and under target/interop a Node and a Python tree";

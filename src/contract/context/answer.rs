@@ -93,7 +93,8 @@ impl AnswerFault {
     }
 }
 
-const INVALID_REFERENCE: &str = "invalid-reference";
+/// The word for a chain that leads to what is not there.
+pub const INVALID_REFERENCE: &str = "invalid-reference";
 const CYCLE: &str = "cycle";
 const DEPTH_EXCEEDED: &str = "depth-exceeded";
 /// Refs of one axis in an answer that is read. A host stops at 129.

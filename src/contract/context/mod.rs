@@ -12,7 +12,7 @@ pub mod topology;
 
 use std::fmt;
 
-pub use answer::{AnswerFault, Entry, HostAnswer, TokenAnswer, Trouble, Version};
+pub use answer::{AnswerFault, Entry, HostAnswer, INVALID_REFERENCE, TokenAnswer, Trouble, Version};
 pub use places::{Place, Places, TopologyFault};
 pub use resolve::{Found, Invalid, Outcome, Resolution, Step};
 pub use topology::{Change, Provided, Topology};

@@ -18,7 +18,8 @@ pub struct Places {
     /// What epochs are made of: drawn by chance, once for every start of the host.
     seed: String,
     minted: u64,
-    records: BTreeMap<String, Record>,
+    /// Boxed: a tree has room for eleven where there is one.
+    records: BTreeMap<String, Box<Record>>,
     at: Vec<String>,
 }
 
@@ -109,7 +110,7 @@ impl Places {
     pub(super) fn new(host: PeerName, seed: &str) -> Self {
         let mut places = Self { host, seed: seed.into(), minted: 0, records: BTreeMap::new(), at: Vec::new() };
         let root = places.record(None, None, None);
-        places.records.insert(ROOT.into(), root);
+        places.records.insert(ROOT.into(), Box::new(root));
         places
     }
 
@@ -177,7 +178,7 @@ impl Places {
             to.iter().try_for_each(|to| self.check_link(&instance, axis, to))?;
         }
         let record = self.record(parent, owner, label);
-        self.records.insert(instance, record);
+        self.records.insert(instance, Box::new(record));
         Ok(())
     }
 

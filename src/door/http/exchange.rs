@@ -3,6 +3,7 @@
 use std::task::{Context, Poll};
 
 use rmcp::{
+    ServerHandler,
     model::{
         ClientCapabilities, ClientJsonRpcMessage, Implementation, InitializeRequestParams, JsonRpcMessage,
         ProtocolVersion, ServerJsonRpcMessage,
@@ -17,7 +18,6 @@ use tokio_util::{
 };
 
 use super::clients::Running;
-use crate::mcp::server::Session;
 
 /// How a request says which revision it speaks.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +38,8 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Hands `message` over. `nobody_waits` ends the waiting from elsewhere.
-    pub(super) fn begin(
-        session: Session,
+    pub(super) fn begin<H: ServerHandler>(
+        session: H,
         message: ClientJsonRpcMessage,
         spoken: Spoken,
         nobody_waits: CancellationToken,

@@ -5,7 +5,9 @@ use hyper::{
     HeaderMap, StatusCode,
     header::{ACCEPT, CONTENT_TYPE},
 };
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, GetMeta, JsonRpcMessage, ProtocolVersion};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, ProtocolVersion,
+};
 
 use super::exchange::Spoken;
 use crate::mcp::{server::REVISIONS, text};
@@ -81,7 +83,11 @@ pub(super) fn spoken(headers: &HeaderMap, message: &ClientJsonRpcMessage) -> Res
         return agreed(known);
     };
     let request = &request.request;
-    if let ClientRequest::InitializeRequest(initialize) = request {
+    let inline = request.get_meta().protocol_version();
+    let modern = [header, inline.as_ref().map(ProtocolVersion::as_str)].into_iter().flatten().any(is_modern);
+    if let ClientRequest::InitializeRequest(initialize) = request
+        && inline.is_none()
+    {
         named_by(headers, request, false)?;
         let wanted = initialize.params.protocol_version.as_str();
         return match header {
@@ -93,11 +99,10 @@ pub(super) fn spoken(headers: &HeaderMap, message: &ClientJsonRpcMessage) -> Res
             _ => Ok(Spoken::ByItself),
         };
     }
-    let inline = request.get_meta().protocol_version();
     match (header, inline) {
         (Some(header), Some(inline)) if header == inline.as_str() => {
             named_by(headers, request, inline >= ProtocolVersion::STANDARD_HEADERS)?;
-            Ok(Spoken::ByItself)
+            if modern { whole(request) } else { Ok(Spoken::ByItself) }
         }
         (Some(header), Some(inline)) => Err(mismatch(format!(
             "the header {VERSION} says {:?} and params._meta {:?}",
@@ -107,16 +112,45 @@ pub(super) fn spoken(headers: &HeaderMap, message: &ClientJsonRpcMessage) -> Res
         (None, Some(_)) => {
             Err(mismatch(format!("params._meta names a protocol version and the header {VERSION} does not")))
         }
-        // The SDK tells what is missing of the metadata.
-        (_, None) if matches!(request, ClientRequest::DiscoverRequest(_)) => Ok(Spoken::ByItself),
+        (_, None) if matches!(request, ClientRequest::DiscoverRequest(_)) => whole(request),
         (_, None) => agreed(known).and_then(|spoken| match spoken {
             Spoken::Agreed(version) if !version.has_initialize() => {
                 named_by(headers, request, true)?;
-                Ok(Spoken::ByItself)
+                whole(request)
             }
             spoken => Ok(spoken),
         }),
     }
+}
+
+/// Whether a revision is one without `initialize`.
+fn is_modern(version: &str) -> bool {
+    REVISIONS.into_iter().any(|known| known.as_str() == version && !known.has_initialize())
+}
+
+/// What the revisions without `initialize` no longer have.
+const REMOVED: [&str; 5] = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
+/// Whether the head alone says that this is a method which its revision no longer has: what else the message says need not
+/// be understood then.
+pub(super) fn removed(headers: &HeaderMap) -> bool {
+    let told = |name| one(headers, name).ok().flatten();
+    told(VERSION).is_some_and(is_modern) && told(METHOD).is_some_and(|method| REMOVED.contains(&method))
+}
+
+/// A request of a revision without `initialize`: it has a method of that revision, and says all it has to say of itself.
+fn whole(request: &ClientRequest) -> Result<Spoken, Disagreement> {
+    let method = request.method();
+    if REMOVED.contains(&method) {
+        let why = format!("{method} is no method of this revision");
+        return Err((StatusCode::NOT_FOUND, ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None)));
+    }
+    let missing = request.get_meta().missing_required_keys(&ProtocolVersion::V_2026_07_28);
+    if missing.is_empty() {
+        return Ok(Spoken::ByItself);
+    }
+    let why = format!("params._meta lacks, or has in another shape: {}", missing.join(", "));
+    Err((StatusCode::BAD_REQUEST, ErrorData::invalid_params(why, None)))
 }
 
 /// The header of a message that does not say its revision itself.
@@ -132,7 +166,7 @@ fn agreed(known: Option<Result<ProtocolVersion, &str>>) -> Result<Spoken, Disagr
                 supported.join(", ")
             );
             let data = serde_json::json!({"requested": text::printable(unknown, 40), "supported": supported});
-            let code = rmcp::model::ErrorCode::UNSUPPORTED_PROTOCOL_VERSION;
+            let code = ErrorCode::UNSUPPORTED_PROTOCOL_VERSION;
             Err((StatusCode::BAD_REQUEST, ErrorData::new(code, why, Some(data))))
         }
     }
@@ -152,11 +186,16 @@ fn named_by(headers: &HeaderMap, request: &ClientRequest, needed: bool) -> Resul
         }
         _ => {}
     }
-    let ClientRequest::CallToolRequest(call) = request else { return Ok(()) };
+    let (name, meant) = match request {
+        ClientRequest::CallToolRequest(call) => (&*call.params.name, "params.name"),
+        ClientRequest::GetPromptRequest(get) => (get.params.name.as_str(), "params.name"),
+        ClientRequest::ReadResourceRequest(read) => (read.params.uri.as_str(), "params.uri"),
+        _ => return Ok(()),
+    };
     match one(headers, NAME).map_err(mismatch)? {
         None if needed => Err(mismatch(format!("the header {NAME} is missing"))),
-        Some(told) if needed && plain(told).as_deref() != Some(&*call.params.name) => {
-            Err(mismatch(format!("the header {NAME} says {:?}, which is not params.name", text::printable(told, 80))))
+        Some(told) if needed && plain(told).as_deref() != Some(name) => {
+            Err(mismatch(format!("the header {NAME} says {:?}, which is not {meant}", text::printable(told, 80))))
         }
         _ => Ok(()),
     }
@@ -196,7 +235,8 @@ mod tests {
 
     fn code(lines: &[(&str, &str)], line: &Json) -> Result<Spoken, i32> {
         spoken(&headers(lines), &message(line)).map_err(|(status, error)| {
-            assert_eq!(status, StatusCode::BAD_REQUEST);
+            let unknown = error.code == ErrorCode::METHOD_NOT_FOUND;
+            assert_eq!(status, if unknown { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST });
             error.code.0
         })
     }
@@ -278,6 +318,39 @@ mod tests {
             vec![new[0], new[1], new[2], new[2]],
         ] {
             assert_eq!(code(&told, &inline("2026-07-28")), Err(-32020), "{told:?}");
+        }
+        for (method, params) in [("prompts/get", "name"), ("resources/read", "uri")] {
+            let mut line = inline("2026-07-28");
+            line["method"] = json!(method);
+            line["params"][params] = json!("plant://guide");
+            let told = |name| [(VERSION, "2026-07-28"), (METHOD, method), (NAME, name)];
+            assert_eq!(code(&told("plant://guide"), &line), Ok(Spoken::ByItself), "{method}");
+            assert_eq!(code(&told("plant://errors"), &line), Err(-32020), "{method}");
+            assert_eq!(code(&told("plant://guide")[..2], &line), Err(-32020), "{method}");
+        }
+    }
+
+    /// A revision without `initialize` has no methods that go with it, and every request of it says what it has to.
+    #[test]
+    fn a_later_revision_is_held_to_what_it_says() {
+        let asks = |method: &str, meta: &Json| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta, "level": "info", "uri": "x:y", "name": "p"}});
+        let new = |method: &'static str, name: &'static str| [(VERSION, "2026-07-28"), (METHOD, method), (NAME, name)];
+        let full = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+        for method in ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"] {
+            assert_eq!(code(&new(method, "p"), &asks(method, &full)), Err(-32601), "{method}");
+            assert!(removed(&headers(&new(method, "p"))) && !removed(&headers(&[(METHOD, method)])), "{method}");
+        }
+        for missing in ["io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities"] {
+            let mut meta = full.clone();
+            meta.as_object_mut().unwrap().remove(missing);
+            for method in ["server/discover", "tools/list"] {
+                assert_eq!(code(&new(method, "p"), &asks(method, &meta)), Err(-32602), "{method} without {missing}");
+            }
+        }
+        assert_eq!(code(&[], &asks("server/discover", &json!({}))), Err(-32602));
+        for (method, name) in [("prompts/get", "p"), ("resources/read", "x:y")] {
+            assert_eq!(code(&new(method, name), &asks(method, &full)), Ok(Spoken::ByItself), "{method}");
+            assert_eq!(code(&new(method, "other"), &asks(method, &full)), Err(-32020), "{method}");
         }
     }
 }

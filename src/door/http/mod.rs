@@ -5,31 +5,33 @@
 //!
 //! Bounded are the connections, the time a head and a body may take, the bytes of a body and how many large ones are read
 //! at once, and how long a client may take to read its answer. A client that hangs up ends the waiting for its call, and
-//! the call finishes on its own.
+//! the call finishes on its own. HTTP/1.1 and HTTP/2 are served alike; what differs is in `protocol.rs`.
 
 mod answer;
 mod clients;
 mod exchange;
 mod headers;
+mod protocol;
+mod quiet;
 mod request;
 mod slow;
+mod streams;
 mod tls;
 
-use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::ServerHandler;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    time::{MissedTickBehavior, interval, sleep, timeout},
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{auth::Keys, hosts::Hosts};
-use crate::mcp::Server;
+use crate::mcp::{Server, server::Session};
 use clients::{Clients, Connection};
+use quiet::{Quiet, Refused};
 use slow::Impatient;
 pub use tls::DoorTls;
 
@@ -95,15 +97,18 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long connections may take to end once their calls were given up.
 const LAST: Duration = Duration::from_millis(250);
 
-/// What all connections share.
-struct Hall {
+/// What all connections share. `H` is what the SDK is shown of a session.
+struct Hall<H> {
     server: Server,
+    show: Box<dyn Fn(Session) -> H + Send + Sync>,
     rules: Rules,
     config: HttpConfig,
     clients: Clients,
     /// Tasks of connections and of their requests.
     tasks: TaskTracker,
     large: Semaphore,
+    /// What is said of those who are turned away.
+    quiet: Quiet,
     /// No more requests are taken.
     closing: CancellationToken,
     /// Nobody waits any more.
@@ -124,14 +129,27 @@ impl HttpDoor {
     /// Serves until `stop` asks for the end; then calls that run are waited for, within a bound, and what the plant holds
     /// for the clients is given back.
     pub async fn serve(self, server: Server, stop: CancellationToken) {
+        self.serve_as(server, |session| session, stop).await;
+    }
+
+    /// The same, showing the SDK what `show` makes of a session: a server that the conformance suite is run against has
+    /// more to show than ours, behind the same door.
+    pub async fn serve_as<H: ServerHandler>(
+        self,
+        server: Server,
+        show: impl Fn(Session) -> H + Send + Sync + 'static,
+        stop: CancellationToken,
+    ) {
         let Self { listener, rules, config } = self;
         let hall = Arc::new(Hall {
             clients: Clients::new(server.clone(), config.linger),
             server,
+            show: Box::new(show),
             rules,
             config,
             tasks: TaskTracker::new(),
             large: Semaphore::new(LARGE_AT_ONCE),
+            quiet: Quiet::default(),
             closing: CancellationToken::new(),
             over: CancellationToken::new(),
         });
@@ -149,7 +167,7 @@ impl HttpDoor {
     }
 }
 
-impl Hall {
+impl<H: ServerHandler> Hall<H> {
     /// Takes connections until asked to stop; the listener is closed then.
     async fn accept(self: &Arc<Self>, listener: TcpListener, stop: &CancellationToken) {
         let places = Arc::new(Semaphore::new(self.config.connections));
@@ -161,6 +179,7 @@ impl Hall {
                 () = stop.cancelled() => return,
                 _ = sweep.tick() => {
                     self.clients.sweep(&self.tasks);
+                    self.quiet.say_the_rest(Instant::now());
                     continue;
                 }
                 accepted = listener.accept() => accepted,
@@ -174,7 +193,9 @@ impl Hall {
                 }
             };
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                tracing::warn!(%from, connections = self.config.connections, "refused: too many connections");
+                if let Some(times) = self.quiet.times(Refused::Connection, Instant::now()) {
+                    tracing::warn!(%from, times, connections = self.config.connections, "refused: too many connections");
+                }
                 answer::turn_away(&stream);
                 continue;
             };
@@ -194,47 +215,20 @@ impl Hall {
             tracing::debug!(%problem, "Nagle stays on");
         }
         let stream = Impatient::new(stream, self.config.unread);
-        let Some(tls) = &self.rules.tls else { return self.converse(stream, connection).await };
+        let greeted = async {
+            match &self.rules.tls {
+                Some(tls) => protocol::greet(tls, stream).await,
+                None => protocol::recognize(stream).await,
+            }
+        };
         let greeted = tokio::select! {
-            greeted = timeout(self.config.head, tls.acceptor().accept(stream)) => greeted,
+            greeted = timeout(self.config.head, greeted) => greeted,
             () = self.closing.cancelled() => return,
         };
         match greeted {
-            Ok(Ok(stream)) => self.converse(stream, connection).await,
-            Ok(Err(problem)) => tracing::debug!(%problem, "no TLS"),
-            Err(_) => tracing::debug!("no TLS in time"),
+            Ok(Ok(opened)) => self.converse(opened, connection).await,
+            Ok(Err(problem)) => tracing::debug!(%problem, "a connection did not get as far as a request"),
+            Err(_) => tracing::debug!("a connection did not begin in time"),
         }
-    }
-
-    async fn converse<S>(self: Arc<Self>, stream: S, connection: Arc<Connection>)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let served = service_fn(|request: Request<Incoming>| {
-            let (hall, connection) = (Arc::clone(&self), Arc::clone(&connection));
-            async move { Ok::<_, Infallible>(hall.answer(&connection, request).await) }
-        });
-        let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(self.config.head);
-        builder.max_header_size(MAX_HEAD).max_headers(MAX_HEADERS);
-        let io = TokioIo::new(stream);
-        let ended = {
-            let mut serving = std::pin::pin!(builder.serve_connection(io, served));
-            tokio::select! {
-                ended = serving.as_mut() => ended,
-                () = self.over.cancelled() => Ok(()),
-                () = self.closing.cancelled() => {
-                    serving.as_mut().graceful_shutdown();
-                    tokio::select! {
-                        ended = serving.as_mut() => ended,
-                        () = self.over.cancelled() => Ok(()),
-                    }
-                }
-            }
-        };
-        if let Err(problem) = ended {
-            tracing::debug!(%problem, "a connection failed");
-        }
-        connection.end().await;
     }
 }

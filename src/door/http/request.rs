@@ -8,8 +8,12 @@ use hyper::{
     HeaderMap, Method, Request, Response, StatusCode, Uri, Version,
     body::{Body, Incoming},
     header::{AUTHORIZATION, CONNECTION, HOST, HeaderValue, ORIGIN},
+    http::uri::Authority,
 };
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, GetMeta, JsonRpcMessage};
+use rmcp::{
+    ServerHandler,
+    model::{ClientJsonRpcMessage, ClientNotification, GetMeta, JsonRpcMessage},
+};
 use tokio::{
     sync::SemaphorePermit,
     time::{Instant, timeout_at},
@@ -20,12 +24,14 @@ use super::{
     super::{
         auth::{Shown, shown},
         guard::{Refusal, Verdict, judge},
+        hosts::Hosts,
     },
     Hall,
     answer::{self, Answer},
     clients::{Caller, Connection},
     exchange::{Exchange, Spoken, is_answer},
-    headers::{Accepts, accepts, says_json, spoken},
+    headers::{Accepts, accepts, removed, says_json, spoken},
+    quiet::Refused,
 };
 use crate::mcp::text;
 
@@ -34,12 +40,13 @@ const PATH: &str = "/mcp";
 /// A body over this waits for one of the places for large ones.
 const SMALL: usize = 256 * 1024;
 
-impl Hall {
+impl<H: ServerHandler> Hall<H> {
     /// The answer to one request.
     pub(super) async fn answer(&self, connection: &Connection, request: Request<Incoming>) -> Response<Answer> {
         let (head, body) = request.into_parts();
         let origin = head.headers.get(ORIGIN).cloned();
-        let mut response = match self.let_in(&head.method, &head.uri, head.version, &head.headers, connection) {
+        let version = head.version;
+        let mut response = match self.let_in(&head.method, &head.uri, version, &head.headers, connection) {
             Ok(caller) => self.serve_message(&caller, &head.headers, body).await,
             Err(response) => *response,
         };
@@ -50,8 +57,10 @@ impl Hall {
         if let Some(origin) = origin.filter(|origin| self.knows(origin)) {
             answer::readable_by(response.headers_mut(), origin);
         }
-        // What is left of a body that was not read is not worth reading.
-        if matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::UNAUTHORIZED) {
+        // What is left of a body that was not read is not worth reading. In HTTP/2 only its stream ends.
+        let unread =
+            matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::UNAUTHORIZED);
+        if unread && version < Version::HTTP_2 {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
@@ -68,25 +77,30 @@ impl Hall {
     ) -> Result<Arc<Caller>, Box<Response<Answer>>> {
         let no = |status, why: &str| Err(Box::new(answer::turned_away(status, why)));
         let mut hosts = headers.get_all(HOST).iter();
-        let host = match (hosts.next(), hosts.next()) {
-            (Some(host), None) => host.to_str().unwrap_or_default(),
-            (None, _) if version < Version::HTTP_11 => return no(StatusCode::BAD_REQUEST, "HTTP/1.1 is needed"),
+        let authority = uri.authority().map(Authority::as_str);
+        let host = match (hosts.next(), hosts.next(), authority) {
+            (Some(host), None, _) => host.to_str().unwrap_or_default(),
+            // HTTP/2 says it in `:authority`.
+            (None, _, Some(authority)) if version == Version::HTTP_2 => authority,
+            (None, ..) if version < Version::HTTP_11 => return no(StatusCode::BAD_REQUEST, "HTTP/1.1 is needed"),
             _ => return no(StatusCode::BAD_REQUEST, "one Host header is needed"),
         };
         let named = |host: &str| self.rules.hosts.answers_to(host);
-        if !named(host) || uri.authority().is_some_and(|authority| !named(authority.as_str())) {
-            tracing::warn!(host = text::printable(host, 80), "refused: this is no name of ours; --allow-host adds one");
+        if !named(host) || authority.is_some_and(|authority| !named(authority)) {
+            if let Some(times) = self.times(Refused::Host) {
+                let host = text::printable(host, 80);
+                tracing::warn!(host, times, "refused: this is no name of ours; --allow-host adds one");
+            }
             return no(StatusCode::FORBIDDEN, "this Host is no name of this door; --allow-host adds one");
         }
         let mut origins = headers.get_all(ORIGIN).iter();
         if let Some(from) = origins.next()
-            && (!self.knows(from) || origins.next().is_some())
+            && (!(self.knows(from) || self.is_own(from, host)) || origins.next().is_some())
         {
-            let from = String::from_utf8_lossy(from.as_bytes());
-            tracing::warn!(
-                origin = text::printable(&from, 80),
-                "refused: a web page that --allow-origin does not name"
-            );
+            if let Some(times) = self.times(Refused::Origin) {
+                let origin = text::printable(&String::from_utf8_lossy(from.as_bytes()), 80);
+                tracing::warn!(origin, times, "refused: a web page that --allow-origin does not name");
+            }
             return no(StatusCode::FORBIDDEN, "this Origin is not let in; --allow-origin names those that are");
         }
         if uri.path() != PATH {
@@ -100,12 +114,23 @@ impl Hall {
             _ if *method != Method::POST => Err(Box::new(answer::not_a_post())),
             Shown::Named(named) => Ok(self.clients.named(&named)),
             Shown::Anonymous => Ok(connection.anonymous(&self.server)),
-            Shown::Nothing => Err(Box::new(answer::unauthorized(false))),
-            Shown::Wrong => {
-                tracing::warn!("refused: a token that is nobody's");
-                Err(Box::new(answer::unauthorized(true)))
+            shown => {
+                if let Some(times) = self.times(Refused::Token) {
+                    tracing::warn!(times, "refused: no token, or one that is nobody's");
+                }
+                Err(Box::new(answer::unauthorized(shown == Shown::Wrong)))
             }
         }
+    }
+
+    fn times(&self, refused: Refused) -> Option<u64> {
+        self.quiet.times(refused, Instant::now())
+    }
+
+    /// Whether a page is of this very door. There are none, but what is sent by hand may say so.
+    fn is_own(&self, origin: &HeaderValue, host: &str) -> bool {
+        let scheme = if self.rules.tls.is_some() { "https" } else { "http" };
+        origin.to_str().is_ok_and(|origin| Hosts::is_at(origin, scheme, host))
     }
 
     fn knows(&self, origin: &HeaderValue) -> bool {
@@ -128,8 +153,15 @@ impl Hall {
         let message = match verdict {
             Ok(message) => message,
             Err(refusal) => {
-                let why = text::printable(&refusal.message, 200);
-                tracing::warn!(client = %caller.name, code = refusal.code, "refused: {why}");
+                if let Some(times) = self.times(Refused::Message) {
+                    let why = text::printable(&refusal.message, 200);
+                    tracing::warn!(client = %caller.name, code = refusal.code, times, "refused: {why}");
+                }
+                if removed(headers) {
+                    let refusal =
+                        Refusal { code: -32601, message: "this revision has no such method".into(), ..refusal };
+                    return answer::refused(StatusCode::NOT_FOUND, &refusal);
+                }
                 // Params that are wrong are told in the answer, like everything that has its request.
                 let status = if refusal.code == -32602 { StatusCode::OK } else { StatusCode::BAD_REQUEST };
                 return answer::refused(status, &refusal);
@@ -198,7 +230,7 @@ impl Hall {
         let nobody_waits = CancellationToken::new();
         let running = caller.begins(id.clone(), nobody_waits.clone());
         let mut exchange =
-            Exchange::begin(caller.session(), message, spoken, nobody_waits.clone(), running, &self.tasks);
+            Exchange::begin((self.show)(caller.session()), message, spoken, nobody_waits.clone(), running, &self.tasks);
         loop {
             let next = tokio::select! {
                 next = exchange.next() => next,

@@ -1,7 +1,8 @@
 //! TLS of the door: its certificate and key. The provider is ring.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{fmt, io, path::Path, sync::Arc};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
@@ -9,6 +10,7 @@ use tokio_rustls::{
         crypto::ring::default_provider,
         pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     },
+    server::TlsStream,
 };
 
 /// A certificate the door shows, read and checked.
@@ -40,11 +42,20 @@ impl DoorTls {
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key_of));
         let mut config = config.map_err(|why| at(certificate, &why))?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
         Ok(Self(Arc::new(config)))
     }
 
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.0))
+    /// Greets a client, and says whether it speaks HTTP/2.
+    pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+    ) -> io::Result<(TlsStream<S>, bool)> {
+        let stream = TlsAcceptor::from(Arc::clone(&self.0)).accept(stream).await?;
+        let two = stream.get_ref().1.alpn_protocol() == Some(HTTP_2);
+        Ok((stream, two))
     }
 }
+
+/// The name of HTTP/2 in a greeting.
+const HTTP_2: &[u8] = b"h2";

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 
 use super::Config;
+use super::run::Alarms;
 use super::socket::{Socket, Turn};
 use super::trouble::{self, Stage};
 use crate::link::seat::{End, Seat, down};
@@ -20,7 +21,7 @@ use crate::wire::{Frame, Value};
 
 /// One connection that the hub let in.
 pub(super) struct Connection<'a> {
-    pub(super) seat: &'a mut Seat<Config>,
+    pub(super) seat: &'a mut Seat<Config, Alarms>,
     pub(super) socket: Socket,
     pub(super) opening: Opening,
     assembler: Assembler,
@@ -40,7 +41,7 @@ pub(super) struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(seat: &'a mut Seat<Config>, socket: Socket, opening: Opening) -> Self {
+    pub(super) fn new(seat: &'a mut Seat<Config, Alarms>, socket: Socket, opening: Opening) -> Self {
         let now = Instant::now();
         let assembler = Assembler::new(seat.config.max_message);
         Self {
@@ -216,13 +217,14 @@ impl<'a> Connection<'a> {
         match presence {
             Presence::Offline(peer) if peer == self.seat.config.me => Ok(()),
             Presence::Offline(peer) => self.seat.tell(LinkEvent::Offline(peer)).await,
-            Presence::Online(known) if known.peer == self.seat.config.me => {
-                self.rival("the hub says that we came").await
-            }
+            Presence::Online(known) if known.peer == self.seat.config.me => self.displaced().await,
             Presence::Online(known) => self.online(known).await,
-            Presence::Everybody(everybody) => {
-                let told = everybody.len();
-                for known in everybody.into_iter().take(MAX_PEERS) {
+            Presence::Everybody { hub, peers } => {
+                let told = peers.len();
+                if let (Some(hub), true) = (hub, self.settles.is_some()) {
+                    self.seat.tell(LinkEvent::Hub(hub)).await?;
+                }
+                for known in peers.into_iter().take(MAX_PEERS) {
                     if known.peer != self.seat.config.me {
                         self.online(known).await?;
                     }
@@ -250,7 +252,17 @@ impl<'a> Connection<'a> {
         self.refuse(format!("a frame of the older layout from {from}, number {} on this connection", self.legacy)).await
     }
 
-    /// Somebody else goes by our name. A hub gives a name to whoever used it last, and tells nobody: we do.
+    /// Somebody came under our name: what is for us goes there from now on. A hub that says so of ourselves is not believed
+    /// for ever.
+    async fn displaced(&mut self) -> Result<(), End> {
+        let sign = "the hub says that we came";
+        if !self.seat.guard.raise() {
+            return self.rival(sign).await;
+        }
+        Err(self.ended(down(DownKind::Displaced, format!("{sign}: another peer goes by our name now"))))
+    }
+
+    /// Somebody else may go by our name; anybody can write that into a frame, so that it is said and no more.
     async fn rival(&mut self, sign: &'static str) -> Result<(), End> {
         if !std::mem::replace(&mut self.rivalled, true) {
             tracing::warn!("{sign}: another peer seems to go by our name on this hub, which then gets what is for us");

@@ -2,20 +2,17 @@
 
 use std::time::Duration;
 
-use tokio::net::TcpStream;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::Config;
-use super::socket::{Below, Socket, Turn, settings};
+use super::socket::{Socket, Turn, settings};
 use super::trouble::{self, Stage};
 use crate::link::seat::down;
-use crate::link::tls::{Tls, tls_cause};
-use crate::link::{DownKind, DownReason, socket};
+use crate::link::socket::{self, Below, Parted};
+use crate::link::tls::{self, Tls};
+use crate::link::{DownKind, DownReason};
 use crate::wire::Value;
 use crate::wire::socketio::{Assembler, ENDPOINT, Engine, Got, Kind, Opening, Packet};
 
@@ -23,7 +20,7 @@ use crate::wire::socketio::{Assembler, ENDPOINT, Engine, Got, Kind, Opening, Pac
 pub(super) async fn join(
     config: &Config,
     tls: &mut Option<Tls>,
-    parted: mpsc::Sender<TcpStream>,
+    parted: Parted,
 ) -> Result<(Socket, Opening), DownReason> {
     let until = Instant::now() + config.connect_timeout;
     let below = within(until, "no answer in time", connect(config, tls, parted, config.connect_timeout)).await?;
@@ -46,7 +43,7 @@ async fn within<T>(
 async fn connect(
     config: &Config,
     tls: &mut Option<Tls>,
-    parted: mpsc::Sender<TcpStream>,
+    parted: Parted,
     budget: Duration,
 ) -> Result<Box<dyn Below>, DownReason> {
     if config.hub.is_tls() && tls.is_none() {
@@ -55,15 +52,7 @@ async fn connect(
     let stream = socket::connect(config.hub.host(), config.hub.port(), budget, parted).await;
     let stream = stream.map_err(|error| down(DownKind::Unreachable, error.to_string()))?;
     let Some(tls) = tls.as_ref().filter(|_| config.hub.is_tls()) else { return Ok(Box::new(stream)) };
-    let host = ServerName::try_from(config.hub.host().to_owned());
-    let host = host.map_err(|_| down(DownKind::Tls, "the host is no name that a certificate could be for"))?;
-    match TlsConnector::from(tls.0.clone()).connect(host, stream).await {
-        Ok(stream) => Ok(Box::new(stream)),
-        Err(error) => Err(match tls_cause(&error) {
-            Some(cause) => down(DownKind::Tls, cause),
-            None => down(DownKind::Unreachable, error.to_string()),
-        }),
-    }
+    Ok(Box::new(tls::secure(tls, config.hub.host(), stream).await?))
 }
 
 async fn upgrade(config: &Config, below: Box<dyn Below>) -> Result<Socket, DownReason> {

@@ -8,10 +8,16 @@
 //! Nothing further is taken before that buffer is empty, so that what waits for a slow hub waits where its sender can
 //! still withdraw it (W-081). A connection that ends takes its buffer along: nothing is sent on the next one.
 //!
+//! **Looking first** ([`Config::looks`]). A hub gives a name to whoever announced it last. So before we announce ourselves
+//! another connection, of no name, sees whether somebody goes by ours; while somebody does, we stay away. A hub that says
+//! that we came, when we did not, tells that somebody else did: what is for us goes there, so the connection is ended, and
+//! the next one begins with a look.
+//!
 //! **Who waits for whom** is as in [`mqtt`](super::mqtt): a receiver of [`LinkEvent`] that is behind stops the reading.
 
 mod connection;
 mod joining;
+mod look;
 mod run;
 mod sending;
 mod socket;
@@ -24,6 +30,7 @@ use tokio::sync::mpsc;
 
 pub use url::{HubUrl, HubUrlError};
 
+pub use super::holder::LEFTOVER;
 use super::tls::Tls;
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::PeerName;
@@ -61,6 +68,11 @@ pub struct Config {
     pub max_message: usize,
     /// How many commands and how many events may wait in the two channels.
     pub queue: usize,
+    /// Whether to look, before each connection, if somebody goes by our name already, and not to take it. For a name that
+    /// somebody chose; one that was made up is nobody else's.
+    pub looks: bool,
+    /// Whether we are on a broker too, so that a peer on both may carry our name to the hub: there it has no shape then.
+    pub carried: bool,
 }
 
 impl Config {
@@ -77,6 +89,8 @@ impl Config {
             sweep: Duration::from_secs(2),
             max_message: 4 * 1024 * 1024,
             queue: 1024,
+            looks: false,
+            carried: false,
         }
     }
 }

@@ -6,17 +6,12 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::{Sink, Stream};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use crate::link::socket::Below;
 use crate::wire::socketio::FRAME;
-
-/// What is below the WebSocket: the socket, or TLS on it.
-pub(super) trait Below: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Below for T {}
 
 /// The WebSocket.
 pub(super) struct Socket {

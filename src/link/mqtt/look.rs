@@ -1,5 +1,6 @@
 //! A look at who goes by our name, before we connect under it. A broker ends the older of two connections of one client id
-//! (W-033), so whoever joins under the name of a device throws that device off.
+//! (W-033), so whoever joins under the name of a device throws that device off; and whoever was thrown off would do the same
+//! by simply coming back.
 //!
 //! The look has a client id nobody else has, no presence and no will, and publishes nothing.
 
@@ -7,12 +8,12 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use rumqttc::{AsyncClient, Event, EventLoop, Outgoing, Packet, QoS, SubscribeReasonCode};
-use tokio::sync::mpsc;
+use rumqttc::{AsyncClient, Event, EventLoop, Outgoing, Packet, Publish, QoS, SubscribeReasonCode};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::trouble::{self, Stage};
 use super::{Config, LEFTOVER, Tls, options};
+use crate::link::holder::Look;
 use crate::link::seat::down;
 use crate::link::{DownKind, DownReason, socket};
 use crate::wire::mqtt::is_online;
@@ -26,19 +27,24 @@ enum Found {
 }
 
 /// Looks until nobody goes by our name. What a process that died left behind is waited for: its will is on the way.
-pub(super) async fn is_free(config: &Config, tls: Option<&Tls>) -> Result<(), DownReason> {
+pub(super) async fn is_free(
+    config: &Config,
+    tls: Option<&Tls>,
+    looks: Look,
+    ours: Option<&str>,
+) -> Result<(), DownReason> {
     let seed = RandomState::new().build_hasher().finish();
     let client_id = format!("msgrpc-{}-look-{seed:016x}", config.topics.me());
     let unseen = Config { announce: false, ..config.clone() };
-    let (parted, mut back) = mpsc::channel(1);
+    let parted = socket::Parted::default();
     let (client, mut network) =
-        AsyncClient::builder(options::options(&unseen, &client_id, tls, parted)).capacity(REQUESTS).build();
-    let found = look(config, &client, &mut network).await;
+        AsyncClient::builder(options::options(&unseen, &client_id, tls, parted.clone())).capacity(REQUESTS).build();
+    let found = look(config, &client, &mut network, &|publish| minds(publish, looks, ours)).await;
     if found.is_ok() {
         let _ = timeout(CLOSING, goodbye(&client, &mut network)).await;
     }
     drop(network);
-    if let Ok(stream) = back.try_recv() {
+    if let Some(stream) = parted.take() {
         socket::part(stream, CLOSING).await;
     }
     match found {
@@ -51,7 +57,12 @@ pub(super) async fn is_free(config: &Config, tls: Option<&Tls>) -> Result<(), Do
 }
 
 /// Connects, subscribes to what is retained under our name, and waits for it, or for the silence that says there is nothing.
-async fn look(config: &Config, client: &AsyncClient, network: &mut EventLoop) -> Result<Found, DownReason> {
+async fn look(
+    config: &Config,
+    client: &AsyncClient,
+    network: &mut EventLoop,
+    minds: &(dyn Fn(&Publish) -> bool + Sync),
+) -> Result<Found, DownReason> {
     let (mut stage, mut found) = (Stage::Connecting, Found::Free);
     // CONNACK is bounded by the client library.
     let mut until = Instant::now() + config.connect_timeout * 2;
@@ -79,9 +90,9 @@ async fn look(config: &Config, client: &AsyncClient, network: &mut EventLoop) ->
             }
             Ok(Event::Incoming(Packet::Publish(publish))) => {
                 if !is_online(&publish.payload) {
-                    return Ok(Found::Free);
-                }
-                if matches!(found, Found::Free) {
+                    // Gone; or thrown off this very moment by somebody who is about to announce himself.
+                    (found, until) = (Found::Free, Instant::now() + QUIET);
+                } else if matches!(found, Found::Free) && minds(&publish) {
                     found = Found::Taken;
                     until = Instant::now() + LEFTOVER;
                 }
@@ -90,6 +101,13 @@ async fn look(config: &Config, client: &AsyncClient, network: &mut EventLoop) ->
             Err(error) => return Err(trouble::reason(&error, stage)),
         }
     }
+}
+
+/// Whether this is somebody in our way.
+fn minds(publish: &Publish, looks: Look, ours: Option<&str>) -> bool {
+    let properties = publish.properties.as_ref().map(|properties| &properties.user_properties[..]).unwrap_or_default();
+    let shape = properties.iter().find(|(name, _)| name == SHAPE).map(|(_, shape)| &**shape);
+    looks.minds(shape, ours)
 }
 
 fn taken(config: &Config) -> String {
@@ -112,6 +130,8 @@ async fn goodbye(client: &AsyncClient, network: &mut EventLoop) {
     }
 }
 
+/// What announces the shape of a peer.
+const SHAPE: &str = "shape";
 /// The silence after which nothing is retained under our name, as at the end of a sweep (W-042).
 const QUIET: Duration = Duration::from_millis(250);
 /// How long each step of closing may take: the DISCONNECT, the broker's close.

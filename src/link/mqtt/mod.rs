@@ -14,12 +14,18 @@
 //! **The tap** ([`Tap`]) is another connection in another task; the two share settings and nothing else.
 //!
 //! **Looking first** ([`Config::looks`]). Before the first connection another one, of no name, sees whether somebody goes by
-//! ours; while somebody does, we stay away.
+//! ours; while somebody does, we stay away. So it is after we were displaced, whoever chose our name; and after any other end of
+//! a connection for whoever announces another shape than we do: a broker may throw us off without saying why.
+//!
+//! **What is below** ([`connect`]): the socket, TLS where the address wants it, and a WebSocket where it says so. The client
+//! library is given the finished stream and knows of none of them.
 //!
 //! **The end.** [`Outbound::Leave`], or dropping the sender, leaves in order. Dropping the receiver cuts the connection,
 //! and the broker tells the others. Either way the event channel ends when the task does, and the socket with it.
 
+mod connect;
 mod connection;
+mod greeting;
 mod ledger;
 mod look;
 mod options;
@@ -28,6 +34,7 @@ mod signing;
 mod tap;
 mod trouble;
 mod url;
+mod websocket;
 
 use std::time::Duration;
 
@@ -37,6 +44,7 @@ use super::authority::Fault;
 use super::{Link, LinkEvent, LinkId, Outbound};
 use crate::wire::Topics;
 
+pub use super::holder::LEFTOVER;
 pub use super::tls::{Tls, TlsFiles};
 pub use super::trust::{Digest, Trust};
 pub use signing::Signing;
@@ -49,7 +57,7 @@ pub use crate::wire::signing::Secret;
 pub fn start(config: Config, id: LinkId) -> Link {
     let (outbound, commands) = mpsc::channel::<Outbound>(config.queue.max(1));
     let (reports, events) = mpsc::channel::<LinkEvent>(config.queue.max(1));
-    tokio::spawn(run::run(config, commands, reports));
+    tokio::spawn(run::run(run::seat(config, commands, reports)));
     Link { id, outbound, events }
 }
 
@@ -64,7 +72,7 @@ pub struct Config {
     pub credentials: Option<Credentials>,
     /// How frames are signed and believed. Absent: neither.
     pub signing: Option<Signing>,
-    /// Certificates for `mqtts`. Absent: the roots of the system and no client certificate.
+    /// Certificates for `mqtts` and `wss`. Absent: the roots of the system and no client certificate.
     pub tls: Option<Tls>,
     /// The name the broker's certificate has to be for, where that is not the host of its address.
     pub server_name: Option<String>,
@@ -94,7 +102,7 @@ pub struct Config {
     /// Says when a connection may be attempted; absent: whenever. One that is there already stays. A sender that is gone
     /// has forbidden it for good.
     pub gate: Option<watch::Receiver<bool>>,
-    /// Whether to look, before the first connection, if somebody goes by our name already, and not to throw them off the
+    /// Whether to look, before each connection, if somebody goes by our name already, and not to throw them off the
     /// broker. For a name that somebody chose; one that was made up is nobody else's.
     pub looks: bool,
     /// Whether the name is left to whoever else connects under it: the link then ends instead of taking it back.
@@ -138,9 +146,6 @@ impl Config {
     }
 }
 
-/// How long a look waits for a name that is in use: a process that died is gone once its will has fired.
-pub const LEFTOVER: Duration = Duration::from_secs(3);
-
 /// An account at a broker.
 #[derive(Clone, Debug)]
 pub struct Credentials {
@@ -154,11 +159,13 @@ pub struct Credentials {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A scheme that is not spoken.
-    #[error("a broker URL begins with mqtt://, tcp://, mqtts://, tls:// or ssl://")]
+    #[error("a broker URL begins with mqtt://, tcp://, mqtts://, tls://, ssl://, ws:// or wss://")]
     Scheme,
-    /// MQTT over WebSocket.
-    #[error("MQTT over WebSocket (ws://, wss://) is not spoken; use the broker's mqtt:// or mqtts:// port")]
-    WebSocket,
+    /// A path of a WebSocket that is none.
+    #[error(
+        "a WebSocket address ends with a plain path: ASCII, no spaces, no `?` and no `#`, for tokens are kept out of it"
+    )]
+    WebPath,
     /// A user or password in the URL.
     #[error("a broker URL carries no user and no password: process listings are public; use the environment")]
     UserInfo,

@@ -1,26 +1,16 @@
 //! The settings of one connection, as the client library takes them.
 
-use rumqttc::{Broker, ConnectProperties, LastWill, MqttOptions, QoS, TlsConfiguration, Transport};
-use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use rumqttc::{Broker, ConnectProperties, LastWill, MqttOptions, QoS, Transport};
 
+use super::connect::Route;
 use super::{Config, Tls};
-use crate::link::socket;
+use crate::link::socket::Parted;
 
 /// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
-pub(super) fn options(
-    config: &Config,
-    client_id: &str,
-    tls: Option<&Tls>,
-    parted: mpsc::Sender<TcpStream>,
-) -> MqttOptions {
-    let (host, port) = (config.broker.host().to_owned(), config.broker.port());
-    // The library only names its broker towards TLS; where to connect is said to the socket below.
-    let named = config.server_name.as_deref().unwrap_or(&host);
-    let mut options = MqttOptions::new(client_id, Broker::tcp(named, port));
-    options.set_transport(
-        tls.map_or(Transport::Tcp, |tls| Transport::tls_with_config(TlsConfiguration::Rustls(tls.0.clone()))),
-    );
+pub(super) fn options(config: &Config, client_id: &str, tls: Option<&Tls>, parted: Parted) -> MqttOptions {
+    // The library is given the finished stream; what it is told of the address goes nowhere.
+    let mut options = MqttOptions::new(client_id, Broker::tcp(config.broker.host(), config.broker.port()));
+    options.set_transport(Transport::Tcp);
     options.set_clean_start(true);
     let mut properties = ConnectProperties::new();
     properties.session_expiry_interval = Some(0);
@@ -44,11 +34,8 @@ pub(super) fn options(
             options.set_credentials(username, password.expose().to_owned());
         }
     }
-    let budget = config.connect_timeout;
-    options.set_socket_connector(move |_, _| {
-        let (host, parted) = (host.clone(), parted.clone());
-        async move { socket::connect(&host, port, budget, parted).await }
-    });
+    let route = Route::new(config, tls, parted);
+    options.set_socket_connector(move |_, _| route.clone().connect());
     options
 }
 

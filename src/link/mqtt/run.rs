@@ -10,15 +10,24 @@ use super::look;
 use super::signing::Guard;
 use super::{Config, Tls};
 use crate::link::backoff::Backoff;
+use crate::link::holder::Look;
 use crate::link::seat::{End, Seat};
 use crate::link::{DownKind, DownReason, LinkEvent, Outbound};
 
 /// The task of a link.
-pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, events: mpsc::Sender<LinkEvent>) {
-    let guard = Guard::new(config.signing.as_ref());
-    let mut seat = Seat::new(config, guard, commands, events);
+pub(super) async fn run(mut seat: Box<Seat<Config, Guard>>) {
     keep(&mut seat).await;
     seat.guard.sum_up();
+}
+
+/// What it works with. Boxed: what a task is given it holds twice.
+pub(super) fn seat(
+    config: Config,
+    commands: mpsc::Receiver<Outbound>,
+    events: mpsc::Sender<LinkEvent>,
+) -> Box<Seat<Config, Guard>> {
+    let guard = Guard::new(config.signing.as_ref());
+    Box::new(Seat::new(config, guard, commands, events))
 }
 
 /// Keeps the link up until it has left.
@@ -28,7 +37,7 @@ async fn keep(seat: &mut Seat<Config, Guard>) {
     let seed = RandomState::new().build_hasher().finish();
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.broker.is_tls());
-    let mut looks = config.looks;
+    let mut looks = Look::first(config.looks);
     loop {
         let mut gate = seat.config.gate.clone();
         if let Err(end) = seat.meanwhile(opens(&mut gate)).await {
@@ -45,10 +54,12 @@ async fn keep(seat: &mut Seat<Config, Guard>) {
         let step = match end {
             End::Broken { reason, up_for } => {
                 let (pause, reason) = backoff.after(up_for, reason);
-                let displaced = seat.config.yields && reason.kind == DownKind::Displaced;
+                let displaced = reason.kind == DownKind::Displaced;
+                looks = looks.after(seat.config.looks, displaced, up_for.is_some());
+                let yields = seat.config.yields && displaced;
                 let address = seat.config.broker.to_string();
                 match seat.report(address, reason, up_for.is_some()).await {
-                    Ok(()) if displaced => Err(End::Left),
+                    Ok(()) if yields => Err(End::Left),
                     Ok(()) => seat.wait(pause).await,
                     end => end,
                 }
@@ -69,15 +80,16 @@ async fn opens(gate: &mut Option<watch::Receiver<bool>>) {
     }
 }
 
-/// Sees that nobody else goes by our name, once. From then on it is ours, and what is retained under it as well.
-async fn ours(seat: &mut Seat<Config, Guard>, tls: Option<&Tls>, looks: &mut bool) -> Result<(), End> {
-    if !*looks {
+/// Sees that nobody else goes by our name. From then on it is ours, and what is retained under it as well.
+async fn ours(seat: &mut Seat<Config, Guard>, tls: Option<&Tls>, looks: &mut Look) -> Result<(), End> {
+    if *looks == Look::No {
         return Ok(());
     }
-    let config = seat.config.clone();
-    let free = seat.meanwhile(look::is_free(&config, tls)).await?;
+    let (config, shape) = (seat.config.clone(), seat.shape.clone());
+    // Aside: a look is as large as the connection itself, and most links never look.
+    let free = seat.meanwhile(Box::pin(look::is_free(&config, tls, *looks, shape.as_deref()))).await?;
     free.map_err(|reason| End::Broken { reason, up_for: None })?;
-    *looks = false;
+    *looks = Look::No;
     Ok(())
 }
 

@@ -6,8 +6,9 @@ use std::io;
 use rumqttc::mqttbytes::Error as PacketError;
 use rumqttc::{ConnectReturnCode, ConnectionError, DisconnectReasonCode, StateError};
 
+use super::connect::Stopped;
+use super::greeting::OlderBroker;
 use crate::link::seat::down;
-use crate::link::socket::OlderBroker;
 use crate::link::tls::tls_cause;
 use crate::link::{DownKind, DownReason};
 
@@ -24,7 +25,11 @@ pub(super) enum Stage {
 pub(super) fn reason(error: &ConnectionError, stage: Stage) -> DownReason {
     // The client library names the cause of a packet error only as a value, not as a source.
     let root: &(dyn Error + 'static) = match error {
-        ConnectionError::MqttState(StateError::Deserialization(PacketError::Io(error)) | StateError::Io(error)) => {
+        ConnectionError::MqttState(StateError::Deserialization(PacketError::Io(error)) | StateError::Io(error))
+        | ConnectionError::Io(error) => {
+            if let Some(Stopped(reason)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+                return reason.clone();
+            }
             error
         }
         other => other,
@@ -36,7 +41,6 @@ pub(super) fn reason(error: &ConnectionError, stage: Stage) -> DownReason {
         ConnectionError::ConnectionRefused(code) => refused(*code),
         ConnectionError::MqttState(error) => state(error, stage),
         ConnectionError::Timeout(_) => down(DownKind::Unreachable, "no answer in time"),
-        ConnectionError::Tls(error) => down(DownKind::Tls, error.to_string()),
         ConnectionError::Io(error) => io_trouble(error, stage),
         ConnectionError::NotConnAck(_) | ConnectionError::SessionStateMismatch { .. } => {
             down(DownKind::Protocol, error.to_string())

@@ -10,7 +10,7 @@ use crate::{
         CallContext, Hints, Source, Spec, Tool, ToolError,
         page::{Format, Limit, PageInfo, Pager},
     },
-    plant::Plant,
+    plant::{Capabilities, Plant},
 };
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +31,12 @@ struct Answer {
     capability: String,
     /// Namespaces that declare it, by peer and namespace. None is an answer.
     matches: Vec<Json>,
+    /// What else to know where nothing was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// Where nothing was found: what is declared and called like it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nearest: Vec<String>,
     /// Peers that did not answer in time or describe nothing, so that nothing is known of them.
     unanswered: Vec<String>,
     /// How many those are in all.
@@ -70,11 +76,29 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         // A byte that no name holds keeps peer and namespace apart.
         (format!("{}\u{0}{}", found.peer, found.namespace), entry)
     });
+    let note = found.matches.is_empty().then(|| note(&args.capability, &found));
+    let nearest = found.nearest;
     let arguments = repeatable(&args);
     let pager = Pager::of(&context, &arguments, args.limit, Format::Concise, args.cursor.as_deref());
     let (matches, page) = pager.keyed(entries)?;
     let unanswered_count = found.unanswered.len();
     let unanswered = found.unanswered.into_iter().take(NAMED).map(|peer| peer.to_string()).collect();
     let capability = args.capability;
-    Ok(Answer { capability, matches, unanswered, unanswered_count, page, source: Source::bridge() })
+    Ok(Answer { capability, matches, note, nearest, unanswered, unanswered_count, page, source: Source::bridge() })
+}
+
+/// Why nothing may have been found.
+fn note(capability: &str, found: &Capabilities) -> String {
+    let mut note = if capability.contains('/') {
+        "no peer that answered declares exactly this name".to_owned()
+    } else {
+        "this name has no package: a capability is declared with one, such as @scope/contracts/Oven".to_owned()
+    };
+    if !found.nearest.is_empty() {
+        note += "; `nearest` has what is declared and called like it";
+    }
+    if !found.unanswered.is_empty() {
+        note += "; of those in `unanswered` nothing is known";
+    }
+    note
 }

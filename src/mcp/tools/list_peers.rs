@@ -1,7 +1,7 @@
 //! `list_peers`: who is on the network.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value as Json;
 
 use super::{look, moment, repeatable};
@@ -105,12 +105,9 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let links_down = found.down.iter().map(|(name, down)| link_state(name, Some(down))).collect();
     let note =
         (!plant.is_on_network()).then_some("the plant network is away: only the fakes of this bridge can be reached");
-    let lines: Vec<(String, Line)> = found
-        .lines
-        .into_iter()
-        .map(|peer| (peer.name.to_string(), line(&plant, &peer)))
-        .filter(|(_, line)| args.wants(line))
-        .collect();
+    let wanted = found.lines.iter().filter(|peer| args.wants(&plant, peer));
+    // What is known of a peer is only written where it is on the page.
+    let lines = wanted.map(|peer| (peer.name.as_str(), Shown { plant: &plant, peer }));
     let arguments = repeatable(&args);
     let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let (details, page) = pager.keyed(lines)?;
@@ -125,10 +122,23 @@ pub(crate) fn peer_detail(plant: &Plant, peer: &PeerLine) -> Json {
 }
 
 impl Args {
-    fn wants(&self, line: &Line) -> bool {
-        self.prefix.as_ref().is_none_or(|prefix| line.name.starts_with(prefix))
-            && self.link.as_ref().is_none_or(|link| line.links.contains(link))
-            && self.kind.is_none_or(|kind| line.kind == kind)
+    fn wants(&self, plant: &Plant, peer: &PeerLine) -> bool {
+        let over = |wanted: &String| peer.seen.links.iter().any(|link| plant.link_name(*link) == *wanted);
+        self.prefix.as_ref().is_none_or(|prefix| peer.name.as_str().starts_with(prefix))
+            && self.link.as_ref().is_none_or(over)
+            && self.kind.is_none_or(|kind| Kind::from(peer.kind) == kind)
+    }
+}
+
+/// A peer, as it is shown once it is.
+struct Shown<'a> {
+    plant: &'a Plant,
+    peer: &'a PeerLine,
+}
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        line(self.plant, self.peer).serialize(serializer)
     }
 }
 

@@ -40,6 +40,7 @@ mod stop_fake;
 mod stop_script;
 mod stop_watch;
 mod take_control;
+mod traffic_views;
 mod watch_events;
 mod watch_traffic;
 mod write_row;
@@ -151,14 +152,15 @@ enum PathArgument {
 }
 
 impl PathArgument {
-    fn segments(self) -> Result<Segments, ToolError> {
+    /// The segments; `pointer` is where the path stands among the arguments.
+    fn segments(self, pointer: &str) -> Result<Segments, ToolError> {
         let segments = match self {
             Self::Text(text) => Segments::parse(&text),
             Self::Segments(segments) => Segments::from_list(segments),
         };
         segments.map_err(|fault: PathFault| {
             let expected = "a.b.c, a JSON Pointer such as /a/b.c, or a list of segments";
-            unusable_argument("/path", expected, &fault.to_string())
+            unusable_argument(pointer, expected, &fault.to_string())
         })
     }
 }
@@ -205,7 +207,8 @@ fn shown_within(value: Value, most: usize, head: usize) -> Json {
     cut(tagged::to_json(value), most, head)
 }
 
-fn whole_or_head(json: Json) -> Json {
+/// The same of what is JSON already.
+pub(in crate::mcp) fn whole_or_head(json: Json) -> Json {
     cut(json, LARGEST_VALUE, SHOWN_HEAD)
 }
 

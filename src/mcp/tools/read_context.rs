@@ -194,11 +194,23 @@ fn note(read: &ContextRead) -> Option<String> {
                                    it: a provider may keep it local, or it may belong to the other axis"
                 .into()
         }
+        ContextStatus::Invalid(_) if read.instances.is_some() => nowhere(read),
         ContextStatus::Invalid(_) => "the chain does not hold, so nothing may be decided by what is on it".into(),
         ContextStatus::Initializing { awaited } => {
             format!("{} has not answered for its part of the chain; this is not missing", named(&awaited.to_string()))
         }
     })
+}
+
+/// That the node itself is not there, which is more likely a slip than a fault of the plant.
+fn nowhere(read: &ContextRead) -> String {
+    let (peer, node) = (named(read.node.peer.as_str()), named(&read.node.instance));
+    let others = read.instances.iter().flatten().map(|name| format!(", {}", named(name)));
+    let known = others.collect::<String>();
+    format!(
+        "{peer} says that it has no place called '{node}': it has $host, for the peer itself{known}; this is no answer \
+         about the token"
+    )
 }
 
 /// The entries that fit an answer, at least one; and how many do not.

@@ -107,7 +107,7 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
-    let at = args.path.clone().map(PathArgument::segments).transpose()?;
+    let at = args.path.clone().map(|path| path.segments("/path")).transpose()?;
     let request = ReadState {
         peer: args.peer.clone(),
         namespace: args.namespace.clone(),

@@ -95,9 +95,13 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
 
 /// What a cursor says; only one of this process and of this watch says anything.
 fn opened(context: &CallContext, watch: &str, cursor: &str) -> Result<Reached, ToolError> {
-    match context.cursors().open(context.tool, &watch, cursor)? {
-        Position::After(reached) => serde_json::from_str(&reached).map_err(|_| Cursors::stale()),
-        Position::At { .. } => Err(Cursors::stale()),
+    let stale = |error: ToolError| {
+        let fix = "read without `after`, from the oldest record held; what this cursor stood for is not known here";
+        error.argument("/after").fix(fix)
+    };
+    match context.cursors().open(context.tool, &watch, cursor).map_err(stale)? {
+        Position::After(reached) => serde_json::from_str(&reached).map_err(|_| stale(Cursors::stale())),
+        Position::At { .. } => Err(stale(Cursors::stale())),
     }
 }
 

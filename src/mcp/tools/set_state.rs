@@ -117,7 +117,7 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
-    let path = args.path.segments()?;
+    let path = args.path.segments("/path")?;
     let verify = args.verify_seconds.duration();
     context.progress.expect(verify);
     let expect = args.expect.map(Expect::read).transpose()?;

@@ -47,6 +47,8 @@ struct Answer {
     emits: usize,
     /// How many collections of rows it holds.
     collections: usize,
+    /// How many methods code of the script answers.
+    handlers: usize,
     since: String,
     /// What of it may surprise, such as samples that break a pattern.
     warnings: Vec<String>,
@@ -68,8 +70,15 @@ pub(super) fn tool() -> Tool {
         hints: Hints { read_only: false, destructive: false, idempotent: false, open_world: true },
         needs: &[Need::Changing],
     };
-    Tool::new(spec, run)
+    Tool::new(spec, run).says_where(Need::Exec, CODE)
 }
+
+/// What is said where code is run.
+const CODE: &str = " This bridge runs code that a script brings along: handlers {\"ns.method\": \"(a, b) => …\"}, JavaScript \
+                    functions that share the object `state`, which is the script's state {…} at first (what components hold \
+                    is components {\"ns\": {field: value}} then); and python {program, targets: [\"ns.method\"], \
+                    interpreter?}, functions registered with @rpc(\"ns.method\"). What they throw is the caller's Exception; \
+                    a call is cut off after 200 ms, in Python after 5 s.";
 
 async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
     let source = source(args.schema, args.contract, args.from_peer, args.wait_seconds.duration())?;
@@ -84,6 +93,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         components: started.components,
         emits: started.emits,
         collections: started.collections,
+        handlers: started.handlers,
         since: moment(started.fake.since_ms),
         warnings: started.warnings,
         note: "it is a fake: what it answers says nothing about any device. It is there until stop_fake, or until the \

@@ -67,11 +67,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         return Err(bad_argument("/paths", "event or paths, not both", "both")
             .problem("paths are of a component's state; an event has none"));
     }
-    let paths = args
-        .paths
-        .into_iter()
-        .enumerate()
-        .map(|(at, path)| path.segments().map_err(|error| error.argument(format!("/paths/{at}"))));
+    let paths = args.paths.into_iter().enumerate().map(|(at, path)| path.segments(&format!("/paths/{at}")));
     let target = match args.event {
         Some(event) => WatchTarget::Event(event),
         None => WatchTarget::State(paths.collect::<Result<_, _>>()?),

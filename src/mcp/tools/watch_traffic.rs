@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::{look, moment, repeatable};
+use super::{
+    look, repeatable,
+    traffic_views::{interruptions, note, seen, sources},
+};
 use crate::{
     mcp::{
         CallContext, Hints, Source, Spec, Tool, ToolError,
@@ -88,6 +91,7 @@ enum Kind {
     Ticket,
     Event,
     Presence,
+    Batch,
     Unreadable,
     Foreign,
 }
@@ -97,9 +101,14 @@ struct Answer {
     /// Seconds watched, rounded up.
     #[serde(rename = "watchedFor")]
     watched_for: u64,
-    /// Who watched: this process, on a connection of its own.
-    sources: [&'static str; 1],
-    /// `{at, source?, target, kind, what, namespace?, method?, event?, id?, seq?, bytes, ms?, answer?, without_call?,
+    /// Who watched: this process, and a hub that mirrors what it passes on.
+    sources: Vec<String>,
+    /// What could be seen of each link: `{link, sees, by?, why?}`. `sees` is `everything` (a broker: all this account may
+    /// read), `relayed` (a hub that mirrors: what it passes on between two others; not what is to or from itself, not what
+    /// enters from another hub, not what is in a batch), `presence` (only who comes and goes: a hub shows a peer nothing
+    /// else of others) or `nothing`.
+    links: Vec<Json>,
+    /// `{at, link, source?, target, kind, what, namespace?, method?, event?, id?, seq?, bytes?, ms?, answer?, without_call?,
     /// repeat?, own?, code?, error?, params?, result?}`, as they came. `ms`, and of an answer `namespace` and `method`, come
     /// from the call it answers; `answer` is what became of a call.
     frames: Vec<Json>,
@@ -111,7 +120,7 @@ struct Answer {
     not_shown: NotShown,
     /// `time`, or `full` when it ended early because max_frames were listed.
     ended: &'static str,
-    /// `{from, to?, why}`: when nothing was heard because the connection was lost.
+    /// `{link, from, to?, why}`: when nothing was heard because the connection was lost.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     interruptions: Vec<Json>,
     /// What else to know.
@@ -138,6 +147,8 @@ struct Counts {
     tickets: u64,
     events: u64,
     presence: u64,
+    /// Several requests in one, which a hub does not open: their answers are without a call.
+    batches: u64,
     /// Answers to calls from before the window, or that nobody was seen to make.
     without_call: u64,
     /// What was heard before.
@@ -177,9 +188,10 @@ pub(super) fn tool() -> Tool {
     let spec = Spec {
         name: "watch_traffic",
         title: "Watch the traffic",
-        description: "Listens for some seconds to what peers on the broker say to each other and pairs answers with their \
-                      calls: who called what, how long it took, what failed, what was never answered. Only listens, and \
-                      nobody notices. Narrow it by peer, namespace and kinds; payloads are left out unless asked for. \
+        description: "Listens for some seconds to what peers say to each other and pairs answers with their calls: who called \
+                      what, how long it took, what failed, what was never answered. On a broker nobody notices; a hub is \
+                      asked to mirror what it passes on, and where it does not only who comes and goes is seen: `links` \
+                      says which. Narrow it by peer, namespace and kinds; payloads are left out unless asked for. \
                       This bridge's own frames are marked."
             .into(),
         hints: Hints::LOOK,
@@ -200,7 +212,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
             look(&context, async { Ok(plant.watch_traffic(request, tell).await?) }).await?
         }
     };
-    let (frames, mut page) = pager.indexed(number, watched.seen.lines.iter().map(shown))?;
+    let (frames, mut page) = pager.indexed(number, watched.seen.lines.iter().map(|line| shown(&plant, line)))?;
     if let Some(hint) = page.hint.as_mut().filter(|hint| !hint.arguments.contains_key("cursor")) {
         // The same frames in full, not those of another window.
         hint.arguments.insert("cursor".into(), pager.again(number)?.into());
@@ -208,7 +220,8 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let seconds = args.seconds.0.into();
     Ok(Answer {
         watched_for: u64::try_from(watched.took.as_millis().div_ceil(1000)).unwrap_or(u64::MAX).min(seconds),
-        sources: ["this process"],
+        sources: sources(&watched),
+        links: watched.views.iter().map(|view| seen(&plant, view)).collect(),
         frames,
         counts: counts(&watched),
         latency: watched.seen.latency.map(|seen| Latency {
@@ -218,8 +231,8 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         }),
         not_shown: not_shown(&watched),
         ended: if watched.full { "full" } else { "time" },
-        interruptions: interruptions(&watched),
-        note: note(&watched),
+        interruptions: interruptions(&plant, &watched),
+        note: note(&plant, &watched),
         page,
         source: Source::bridge(),
     })
@@ -252,6 +265,7 @@ impl Kind {
             Self::Ticket => LineKind::Ticket,
             Self::Event => LineKind::Event,
             Self::Presence => LineKind::Presence,
+            Self::Batch => LineKind::Batch,
             Self::Unreadable => LineKind::Unreadable,
             Self::Foreign => LineKind::Foreign,
         }
@@ -265,6 +279,7 @@ impl Kind {
             LineKind::Ticket => Self::Ticket,
             LineKind::Event => Self::Event,
             LineKind::Presence => Self::Presence,
+            LineKind::Batch => Self::Batch,
             LineKind::Unreadable => Self::Unreadable,
             LineKind::Foreign => Self::Foreign,
         }
@@ -284,6 +299,7 @@ fn counts(watched: &TrafficWatched) -> Counts {
         tickets: seen.tickets,
         events: seen.events,
         presence: seen.presence,
+        batches: watched.seen.batches,
         without_call: seen.without_call,
         repeats: seen.repeats,
         unreadable: watched.seen.unreadable,
@@ -304,46 +320,18 @@ fn not_shown(watched: &TrafficWatched) -> NotShown {
     }
 }
 
-fn interruptions(watched: &TrafficWatched) -> Vec<Json> {
-    let shown = |gap: &crate::plant::Interruption| {
-        let mut shown = json!({"from": moment(gap.from_ms), "why": gap.why});
-        if let (Some(to), Json::Object(shown)) = (gap.to_ms, &mut shown) {
-            shown.insert("to".into(), moment(to).into());
-        }
-        shown
-    };
-    watched.interruptions.iter().map(shown).collect()
-}
-
-/// What the numbers alone do not say.
-fn note(watched: &TrafficWatched) -> Option<String> {
-    let mut notes = Vec::new();
-    if watched.dropped.frames > 0 {
-        notes.push("frames were dropped here unread, so a call may look unanswered that was answered".to_owned());
-    }
-    if !watched.interruptions.is_empty() {
-        notes.push("the connection was lost meanwhile: what was said then was not heard".to_owned());
-    }
-    if watched.seen.forgotten > 0 {
-        notes.push(format!("{} calls waited too long to be remembered", watched.seen.forgotten));
-    }
-    if watched.quiet {
-        notes.push("no peer said anything, or the broker's access list hides it from this account".to_owned());
-    }
-    (!notes.is_empty()).then(|| notes.join("; "))
-}
-
 fn millis(took: Duration) -> f64 {
     (took.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }
 
 /// One frame; what does not apply is left out.
-fn shown(line: &Line) -> Json {
+fn shown(plant: &Plant, line: &Line) -> Json {
     let mut shown = Map::new();
     let mut add = |key: &str, value: Option<Json>| shown.extend(value.map(|value| (key.to_owned(), value)));
     let text = |text: &Option<String>| text.as_deref().map(Json::from);
     let flag = |set: bool| set.then_some(Json::Bool(true));
     add("at", Some(line.at_ms.into()));
+    add("link", Some(plant.link_name(line.link).into()));
     add("source", text(&line.source));
     add("target", Some(line.target.as_str().into()));
     add("kind", serde_json::to_value(Kind::of(line.kind)).ok());
@@ -353,7 +341,7 @@ fn shown(line: &Line) -> Json {
     add("event", text(&line.event));
     add("id", text(&line.id));
     add("seq", line.seq.map(Json::from));
-    add("bytes", Some(line.bytes.into()));
+    add("bytes", (line.bytes > 0).then(|| line.bytes.into()));
     add("ms", line.took_us.map(|us| millis(Duration::from_micros(us)).into()));
     add("answer", line.answer.map(|answer| became(answer).into()));
     add("without_call", flag(line.without_call));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Seen;
 use crate::link::{DownKind, DownReason, LinkId};
+use crate::wire::PeerName;
 
 /// One link, as the node sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct LinkState {
     pub down: Option<DownReason>,
     /// Whether the sweep of presence of this connection is complete (W-042).
     pub settled: bool,
+    /// The name of the hub at its other end, as it gave it on this connection (W-106); of other links nothing.
+    pub hub: Option<PeerName>,
 }
 
 /// All of them.
@@ -25,7 +28,7 @@ pub(super) struct Links {
 impl Links {
     pub(super) fn new(ids: impl IntoIterator<Item = LinkId>) -> Self {
         let joining = || DownReason { kind: DownKind::Joining, detail: "still joining the network".into() };
-        let fresh = |id| (id, LinkState { down: Some(joining()), settled: false });
+        let fresh = |id| (id, LinkState { down: Some(joining()), settled: false, hub: None });
         Self { links: ids.into_iter().map(fresh).collect(), contested: BTreeSet::new() }
     }
 
@@ -37,6 +40,7 @@ impl Links {
         if let Some(state) = self.links.get_mut(&link) {
             state.down = None;
             state.settled = false;
+            state.hub = None;
         }
     }
 
@@ -65,6 +69,12 @@ impl Links {
         }
         self.contested.remove(&link);
         true
+    }
+
+    pub(super) fn hub(&mut self, link: LinkId, name: PeerName) {
+        if let Some(state) = self.links.get_mut(&link) {
+            state.hub = Some(name);
+        }
     }
 
     pub(super) fn settled(&mut self, link: LinkId) {

@@ -157,8 +157,8 @@ pub enum SendWhat {
     Frame {
         /// The number.
         id: u64,
-        /// The frame.
-        frame: Frame,
+        /// The frame. Boxed, as in [`Outbound`](crate::link::Outbound).
+        frame: Box<Frame>,
         /// What decides whether a request left.
         claim: Option<Claim>,
     },
@@ -175,7 +175,7 @@ struct Outputs {
 
 impl Outputs {
     fn frame(&mut self, link: LinkId, id: u64, frame: Frame) {
-        self.sends.push_back(Send { link, what: SendWhat::Frame { id, frame, claim: None } });
+        self.sends.push_back(Send { link, what: SendWhat::Frame { id, frame: Box::new(frame), claim: None } });
     }
 
     fn event(&mut self, event: NodeEvent) {
@@ -264,6 +264,8 @@ impl NodeState {
             LinkEvent::Verified(frame) => self.frame(link, *frame, Origin::Verified, now),
             LinkEvent::Online { peer, shape } => self.peer_online(link, &peer, shape, now),
             LinkEvent::Offline(peer) => self.peer_offline(link, &peer, now),
+            // It is told with the sweep that it begins.
+            LinkEvent::Hub(name) => self.links.hub(link, name),
             LinkEvent::Settled => self.settled(link, now),
             LinkEvent::Rejected { id, why } => self.rejected(id, why, now),
             LinkEvent::Refused(text) => self.out.note(Note::Refused(text)),

@@ -54,7 +54,9 @@ impl NodeState {
             reply: ReplyRoute::default(),
         };
         let frame = Frame { source: self.me.clone(), target: call.peer, message: Message::Request(request) };
-        self.out.sends.push_back(Send { link, what: SendWhat::Frame { id: id.0, frame, claim: Some(claim) } });
+        self.out
+            .sends
+            .push_back(Send { link, what: SendWhat::Frame { id: id.0, frame: Box::new(frame), claim: Some(claim) } });
         Ok(())
     }
 

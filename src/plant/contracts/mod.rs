@@ -68,6 +68,12 @@ impl Plant {
         beside(move || store.list()).await.map_err(|fault| reading(&directory, fault))
     }
 
+    /// The names of the contracts on disk; none if there is no directory for them, or it cannot be read.
+    pub async fn contract_names(&self) -> Vec<String> {
+        let Some(store) = self.shared.contracts.store.clone() else { return Vec::new() };
+        beside(move || store.names()).await.unwrap_or_default()
+    }
+
     /// One contract as it stands in its file, whatever it holds.
     ///
     /// # Errors
@@ -145,6 +151,7 @@ fn reading(name: &str, fault: StoreFault) -> PlantError {
         StoreFault::File(FileFault::Missing) => unknown(name, &[]),
         StoreFault::File(why) => PlantError::CannotRead { file: name.into(), why: why.to_string() },
         StoreFault::NotJson(why) => PlantError::CannotRead { file: name.into(), why },
+        StoreFault::Ambiguous(problems) => PlantError::InvalidContract { contract: name.into(), problems },
         StoreFault::Unknown(names) => unknown(name, &names),
         // Looks meet none of these.
         StoreFault::Changed(_) | StoreFault::Full | StoreFault::Twin(_) => {
@@ -158,6 +165,7 @@ fn writing(name: &str, fault: StoreFault) -> PlantError {
     match fault {
         StoreFault::File(why) => cannot(why.to_string()),
         StoreFault::NotJson(why) => cannot(why),
+        StoreFault::Ambiguous(problems) => PlantError::InvalidContract { contract: name.into(), problems },
         StoreFault::Unknown(names) => unknown(name, &names),
         StoreFault::Changed(now) => PlantError::ContractChanged { name: name.into(), now },
         StoreFault::Full => PlantError::LimitReached { what: "contracts in the directory", limit: MAX_CONTRACTS },

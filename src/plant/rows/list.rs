@@ -64,7 +64,7 @@ impl Plant {
         let args = Request { resource: resource.clone(), verb: Verb::List(list) }.to_args();
         let mut called =
             self.ask_store(principal, &store, found, "$data", args).await.map_err(|error| match error {
-                PlantError::UnknownMethod { peer, namespace, .. } => {
+                PlantError::NoStore { peer, namespace, .. } => {
                     let components = description.iter().flat_map(|description| &description.namespaces);
                     let components = components.filter(|known| known.component.is_some());
                     let alternatives = components.map(|known| known.name.clone()).collect();

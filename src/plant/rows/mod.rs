@@ -14,7 +14,9 @@ pub use read::{Row, RowQuery, Writable};
 pub(super) use spent::Spent;
 pub use write::{Change, RowWritten, WriteRow, Written};
 
-use super::{Arguments, CallRequest, Called, Plant, PlantError, Principal, Target, call::check, is_fake, while_wanted};
+use super::{
+    Arguments, CallRequest, Called, Plant, PlantError, Principal, Target, call::check, is_fake, nearest, while_wanted,
+};
 use crate::{
     contract::{Description, Effect, Method, Namespace},
     wire::{PeerName, Value},
@@ -97,7 +99,8 @@ impl Plant {
         if let Some(effect) = declared.map(Method::effect).filter(|effect| *effect != Effect::Observe) {
             return Err(PlantError::NotALook { target: Target { peer, namespace, method: method.into() }, effect });
         }
-        let ready = check(peer, store.call(namespace, method, args), description.as_ref()).map_err(no_store)?;
+        let ready = check(peer, store.call(namespace, method, args), description.as_ref())
+            .map_err(|error| no_store(error, description.as_deref()))?;
         let timeout = store.timeout.unwrap_or(self.settings().call_timeout);
         self.send(principal, ready, timeout, None).await.map_err(|error| match error {
             // It is a read whatever is known of the peer: without an answer nothing is in doubt.
@@ -123,12 +126,15 @@ impl Store {
     }
 }
 
-/// A namespace that lacks the methods of a store has no write half.
-fn no_store(error: PlantError) -> PlantError {
+/// A namespace that lacks the methods of a store has no write half; others may.
+fn no_store(error: PlantError, description: Option<&Description>) -> PlantError {
+    let writes = |namespace: &&Namespace| namespace.method("writable").is_some();
+    let is_one = |name: &str| description.and_then(|known| known.namespace(name)).is_some_and(|known| writes(&known));
     match error {
-        PlantError::UnknownMethod { peer, namespace, method, alternatives, .. } => {
-            let hint = "; nothing here is, or has, the write half of a store";
-            PlantError::UnknownMethod { peer, namespace, method, alternatives, hint }
+        PlantError::UnknownMethod { peer, namespace, .. } if !is_one(&namespace) => {
+            let stores = description.into_iter().flat_map(|known| known.namespaces.iter().filter(writes));
+            let stores = nearest(&namespace, stores.map(|store| store.name.as_str()));
+            PlantError::NoStore { peer, namespace, stores }
         }
         other => other,
     }

@@ -10,6 +10,7 @@ use super::{
     Called, Found, Half, Plant, PlantError, Principal, Store, Target, check, is_fake, no_store, odd, while_wanted,
 };
 use crate::{
+    contract::Description,
     node::Certainty,
     wire::{Map, PeerName, Value, json},
 };
@@ -137,13 +138,13 @@ impl Plant {
         let WriteRow { store, resource, change, idempotency_key } = request;
         let Found { peer, namespace, description } = while_wanted(stop, self.half(&store, Half::Write)).await?;
         let target = Target { peer: peer.clone(), namespace: namespace.clone(), method: change.verb().into() };
-        let args = change.args(&resource);
-        let call = store.call(namespace, change.verb(), args.clone());
-        let ready = check(peer, call, description.as_ref()).map_err(|error| explained(error, &change))?;
+        let call = store.call(namespace, change.verb(), change.args(&resource));
+        let ready = check(peer, call, description.as_ref())
+            .map_err(|error| explained(error, &change, description.as_deref()))?;
         // S-112: named before it is sent, so that the same intent can be sent again whatever the peer declares.
         let key = idempotency_key.unwrap_or_else(|| Uuid::new_v4().hyphenated().to_string());
-        // Before the stamp is used: a key of another command is refused, and the stamp serves on.
-        self.shared.keys.take(&key, &target, &args)?;
+        // Before the stamp is used: what may not be sent, or comes with the key of another command, costs no stamp.
+        let admitted = self.admit(principal, ready, Some(key.clone()))?;
         let used = change.row().map(|(id, stamp)| (resource.as_str(), id, stamp));
         let spent = &self.shared.spent;
         if let Some(used) = used
@@ -158,8 +159,8 @@ impl Plant {
             });
         }
         let timeout = store.timeout.unwrap_or(self.settings().call_timeout);
-        let done = self.send(principal, ready, timeout, Some(key)).await;
-        let done = done.map_err(|error| explained(error, &change)).and_then(|called| {
+        let done = self.dispatch(principal, admitted, timeout).await;
+        let done = done.map_err(|error| explained(error, &change, description.as_deref())).and_then(|called| {
             let decided = decide(called.value.as_ref()).filter(|written| written.is_of(&change));
             let written = decided.ok_or_else(|| odd(&called, EXPECTED, true))?;
             let Called { target, took, idempotency_key, fake, .. } = called;
@@ -217,7 +218,7 @@ fn decide(answer: Option<&Value>) -> Option<Written> {
 
 /// A failure in terms of the verb: it changes rows whatever the peer declares of its method, and its arguments have names
 /// of their own.
-fn explained(error: PlantError, change: &Change) -> PlantError {
+fn explained(error: PlantError, change: &Change, description: Option<&Description>) -> PlantError {
     match error {
         PlantError::Call { target, checked, idempotency_key, error, .. } => {
             PlantError::Call { target, checked, observes: false, idempotency_key, error }
@@ -226,7 +227,7 @@ fn explained(error: PlantError, change: &Change) -> PlantError {
             let argument = change.pointer(&argument).into();
             PlantError::InvalidParams { target, argument, problem, signature }
         }
-        other => no_store(other),
+        other => no_store(other, description),
     }
 }
 

@@ -1,6 +1,6 @@
 //! One message of a window, as it is listed.
 
-use crate::{plant::listening::weigh, wire::Value};
+use crate::{link::LinkId, plant::listening::weigh, wire::Value};
 
 /// The longest text of the network that a line keeps, in bytes.
 const MAX_TEXT: usize = 512;
@@ -24,6 +24,8 @@ pub enum LineKind {
     Event,
     /// A peer came or went.
     Presence,
+    /// Several requests in one, unopened.
+    Batch,
     /// It cannot be read.
     Unreadable,
     /// It is none of the network's.
@@ -61,6 +63,8 @@ pub enum Body {
 pub struct Line {
     /// When it was heard, in milliseconds since the Unix epoch.
     pub at_ms: i64,
+    /// Over which link.
+    pub link: LinkId,
     /// What kind of message it is.
     pub kind: LineKind,
     /// The same more closely: `call`, `subscribe`, `rows`, `snapshot`, `online` …
@@ -79,7 +83,7 @@ pub struct Line {
     pub id: Option<String>,
     /// Its number, where the emitter counts.
     pub seq: Option<u64>,
-    /// How large the packet was, about.
+    /// How large the packet was, about; nothing where that is not told.
     pub bytes: usize,
     /// Of an answer: how many microseconds after its call it was heard.
     pub took_us: Option<u64>,

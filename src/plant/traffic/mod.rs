@@ -3,8 +3,11 @@
 
 mod latency;
 mod line;
+mod mirrored;
 mod pairing;
 mod reading;
+
+use std::collections::BTreeMap;
 
 use latency::Latency;
 pub use latency::LatencySeen;
@@ -12,6 +15,8 @@ pub use line::{Answered, Body, Line, LineKind};
 pub(super) use pairing::Key;
 use pairing::Pairing;
 pub(super) use reading::Moment;
+
+use crate::link::LinkId;
 
 /// How many bytes of lines a window keeps, about.
 const MAX_KEPT: usize = 4 * 1024 * 1024;
@@ -77,6 +82,8 @@ pub struct TrafficCounts {
     pub unreadable: u64,
     /// What is none of the network's.
     pub foreign: u64,
+    /// Several requests in one, which a hub does not open for whoever watches.
+    pub batches: u64,
     /// Sent by us, or to us.
     pub own: u64,
 }
@@ -103,6 +110,8 @@ pub struct TrafficSeen {
     pub heard: Volume,
     /// What of that cannot be read.
     pub unreadable: u64,
+    /// Batches among it: what is in them, and whom their answers answer, is not told.
+    pub batches: u64,
     /// What passed the filters.
     pub counts: TrafficCounts,
     /// How long answers took.
@@ -123,8 +132,8 @@ pub(super) struct Onlooker {
     seen: TrafficSeen,
     /// Whether there was a frame, wanted or not.
     frames: bool,
-    /// When the connection was lost last, in microseconds since the window began.
-    lost_us: Option<u64>,
+    /// When each connection was lost last, in microseconds since the window began.
+    lost_us: BTreeMap<LinkId, u64>,
 }
 
 impl Onlooker {
@@ -139,7 +148,7 @@ impl Onlooker {
             latency: Latency::default(),
             seen: TrafficSeen::default(),
             frames: false,
-            lost_us: None,
+            lost_us: BTreeMap::new(),
         }
     }
 
@@ -159,14 +168,14 @@ impl Onlooker {
     }
 
     /// Nothing is heard for a while: what is open now may be answered meanwhile.
-    pub(super) const fn lost(&mut self, at_us: u64) {
-        self.lost_us = Some(at_us);
+    pub(super) fn lost(&mut self, link: LinkId, at_us: u64) {
+        self.lost_us.insert(link, at_us);
     }
 
     /// The window is over.
     pub(super) fn finish(mut self) -> TrafficSeen {
         for asked in self.pairing.unanswered().filter(|asked| asked.relevant) {
-            let unheard = self.lost_us.is_some_and(|lost| asked.at_us <= lost);
+            let unheard = self.lost_us.get(&asked.link).is_some_and(|lost| asked.at_us <= *lost);
             let counts = &mut self.seen.counts;
             *(if unheard { &mut counts.unheard } else { &mut counts.unanswered }) += 1;
             if let Some(line) = asked.line.and_then(|line| self.seen.lines.get_mut(line)) {

@@ -8,7 +8,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use crate::wire::PeerName;
+use crate::{link::LinkId, wire::PeerName};
 
 /// How many calls wait for their answer.
 const MAX_OPEN: usize = 16_384;
@@ -38,6 +38,8 @@ impl Key {
 pub(crate) struct Asked {
     /// When, in microseconds since the window began.
     pub(crate) at_us: u64,
+    /// Over which link.
+    pub(crate) link: LinkId,
     /// Who asked.
     pub(crate) caller: PeerName,
     /// Who is to answer.
@@ -204,6 +206,7 @@ mod tests {
     fn asked(at_us: u64) -> Asked {
         Asked {
             at_us,
+            link: LinkId(0),
             caller: name("hmi"),
             target: "oven-1".into(),
             namespace: "oven".into(),

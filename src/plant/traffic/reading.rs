@@ -3,27 +3,31 @@
 use super::{
     Onlooker,
     line::{Answered, Body, Line, LineKind, cut},
+    mirrored::MIRRORED_TICKET,
     pairing::{Asked, Belongs, How, Key},
 };
+use crate::link::LinkId;
 use crate::wire::{
     Message, PeerName, RemoteError, Reply, Request, Stamp, Value,
     frame::{Answer, Ticket},
     mqtt::{Overheard, Said},
 };
 
-/// When something was heard.
+/// When something was heard, and where.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::plant) struct Moment {
     /// In microseconds since the window began.
     pub(in crate::plant) us: u64,
     /// In milliseconds since the Unix epoch.
     pub(in crate::plant) unix_ms: i64,
+    /// Over which link.
+    pub(in crate::plant) link: LinkId,
 }
 
 /// The body of a frame, as far as it was read.
-struct Read {
-    whole: bool,
-    bytes: usize,
+pub(super) struct Read {
+    pub(super) whole: bool,
+    pub(super) bytes: usize,
 }
 
 impl Onlooker {
@@ -59,7 +63,15 @@ impl Onlooker {
         }
     }
 
-    fn request(&mut self, line: Line, request: Request, source: &PeerName, thread: &str, read: &Read, at: Moment) {
+    pub(super) fn request(
+        &mut self,
+        line: Line,
+        request: Request,
+        source: &PeerName,
+        thread: &str,
+        read: &Read,
+        at: Moment,
+    ) {
         let what = match request.method.as_str() {
             "on" => "subscribe",
             "off" | "removeListener" => "unsubscribe",
@@ -83,6 +95,7 @@ impl Onlooker {
         let relevant = self.is_relevant(&line, Some(&request.path), None);
         let asked = Asked {
             at_us: at.us,
+            link: at.link,
             caller: source.clone(),
             target: line.target.clone(),
             namespace: line.namespace.as_deref().unwrap_or_default().into(),
@@ -91,7 +104,7 @@ impl Onlooker {
             relevant,
             receipt: false,
         };
-        let key = Key::of(&[thread.as_bytes(), &request.correlation.0]);
+        let key = Key::of(&[&[at.link.0], thread.as_bytes(), &request.correlation.0]);
         line.repeat = !self.pairing.asked(key, asked);
         let repeat = line.repeat;
         let listed = self.count(line, relevant);
@@ -101,7 +114,7 @@ impl Onlooker {
         }
     }
 
-    fn reply(&mut self, line: Line, reply: Reply, source: &PeerName, thread: &str, read: &Read, at: Moment) {
+    pub(super) fn reply(&mut self, line: Line, reply: Reply, source: &PeerName, thread: &str, read: &Read, at: Moment) {
         let answer = reply.answer;
         let (kind, what, how) = match &answer {
             Answer::Value(_) => (LineKind::Success, "result", How::Result),
@@ -117,6 +130,8 @@ impl Onlooker {
             | Answer::Ticket(Ticket::Progress(value) | Ticket::Resolved(value)) => (value, None),
             Answer::Error(error) | Answer::Ticket(Ticket::Rejected(error)) => (None, Some(error)),
         };
+        // A hub does not tell which later answer it is.
+        let what = if line.what.is_empty() { what } else { line.what };
         let mut line = Line { kind, what, id: Some(text(&reply.correlation.0)), ..line };
         match error {
             Some(RemoteError { code, message, .. }) => {
@@ -125,23 +140,26 @@ impl Onlooker {
             }
             None => line.body = self.body(read, || value.unwrap_or(Value::Null)),
         }
-        let key = Key::of(&[thread.as_bytes(), &reply.correlation.0]);
+        let key = Key::of(&[&[at.link.0], thread.as_bytes(), &reply.correlation.0]);
         match self.pairing.answered(key, source, how) {
             Belongs::To(asked) => self.first(line, &asked, how, at),
             Belongs::Again(asked) => {
-                line.repeat = true;
+                // Nor does a hub tell a receipt from a result, so that later answers come after what ended the call.
+                line.repeat = line.what != MIRRORED_TICKET;
                 self.of_call(line, &asked);
             }
             Belongs::Nowhere => {
                 line.without_call = true;
-                self.place(line, None);
+                let namespace = line.namespace.clone();
+                self.place(line, namespace.as_deref());
             }
         }
     }
 
     /// An answer that its call was waiting for.
     fn first(&mut self, mut line: Line, asked: &Asked, how: How, at: Moment) {
-        let took = at.us.saturating_sub(asked.at_us);
+        // A hub says how long it took where the frames pass, which is nearer to the truth than when they came here.
+        let took = line.took_us.unwrap_or_else(|| at.us.saturating_sub(asked.at_us));
         line.took_us = Some(took);
         let answers = matches!(how, How::Result | How::Error | How::Receipt);
         if answers && asked.relevant {
@@ -174,7 +192,7 @@ impl Onlooker {
         self.count(line, relevant);
     }
 
-    fn event(&mut self, line: Line, emission: Emission, to: &str, read: &Read) {
+    pub(super) fn event(&mut self, line: Line, emission: Emission, to: &str, read: &Read) {
         let Emission { path, event, args, stamp } = emission;
         let what = if event == "$snapshot" { "snapshot" } else { "event" };
         let repeat = stamp.as_ref().filter(|_| what == "event").is_some_and(|stamp| {
@@ -203,7 +221,7 @@ impl Onlooker {
     }
 
     /// Counts and lists what belongs to no call.
-    fn place(&mut self, line: Line, namespace: Option<&str>) {
+    pub(super) fn place(&mut self, line: Line, namespace: Option<&str>) {
         let relevant = self.is_relevant(&line, namespace, None);
         self.count(line, relevant);
     }
@@ -227,6 +245,7 @@ impl Onlooker {
             LineKind::Ticket => counts.tickets += 1,
             LineKind::Event => counts.events += 1,
             LineKind::Presence => counts.presence += 1,
+            LineKind::Batch => counts.batches += 1,
             LineKind::Unreadable => counts.unreadable += 1,
             LineKind::Foreign => counts.foreign += 1,
         }
@@ -246,11 +265,11 @@ impl Onlooker {
 }
 
 /// An event as it was heard.
-struct Emission {
-    path: Option<String>,
-    event: String,
-    args: Vec<Value>,
-    stamp: Option<Stamp>,
+pub(super) struct Emission {
+    pub(super) path: Option<String>,
+    pub(super) event: String,
+    pub(super) args: Vec<Value>,
+    pub(super) stamp: Option<Stamp>,
 }
 
 /// A correlation, as text.
@@ -258,9 +277,10 @@ fn text(bytes: &[u8]) -> String {
     cut(&String::from_utf8_lossy(bytes.get(..1024).unwrap_or(bytes)))
 }
 
-fn blank(target: String, bytes: usize, at: Moment) -> Line {
+pub(super) fn blank(target: String, bytes: usize, at: Moment) -> Line {
     Line {
         at_ms: at.unix_ms,
+        link: at.link,
         kind: LineKind::Foreign,
         what: "",
         source: None,

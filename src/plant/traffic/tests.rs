@@ -18,7 +18,7 @@ fn name(text: &str) -> PeerName {
 }
 
 fn at(us: u64) -> Moment {
-    Moment { us, unix_ms: 1_000 }
+    Moment { us, unix_ms: 1_000, link: LinkId(0) }
 }
 
 fn frame(source: &str, to: &str, thread: &str, message: Message) -> Overheard {
@@ -248,7 +248,7 @@ fn our_own_frames_are_marked() {
 fn what_was_open_when_the_connection_was_lost_is_not_called_unanswered() {
     let mut onlooker = onlooker(TrafficFilter::default());
     onlooker.hears(read("hmi", "oven-1", "a"), at(1));
-    onlooker.lost(5);
+    onlooker.lost(LinkId(0), 5);
     onlooker.hears(read("hmi", "oven-1", "b"), at(9));
     let told = onlooker.finish();
     assert_eq!((told.lines[0].answer, told.lines[1].answer), (Some(Answered::Unheard), Some(Answered::Unanswered)));

@@ -7,8 +7,13 @@ use crate::wire::{Map, PeerName, Value};
 /// What a hub says of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Everybody that can be reached; the hub itself is the first (W-106).
-    Everybody(Vec<Known>),
+    /// Everybody that can be reached.
+    Everybody {
+        /// The hub itself, which is the first of them (W-106); nobody if what stands there is no name.
+        hub: Option<PeerName>,
+        /// All of them, the hub included.
+        peers: Vec<Known>,
+    },
     /// One is there.
     Online(Known),
     /// One is gone.
@@ -43,7 +48,8 @@ pub fn presence(value: Value) -> Result<Presence, String> {
         let Value::Array(peers) = peers else { return Err("a list of peers that is no list".into()) };
         let shapes =
             map.remove("shapes").and_then(|shapes| if let Value::Map(map) = shapes { Some(map) } else { None });
-        return Ok(Presence::Everybody(known(peers, shapes.unwrap_or_default())));
+        let hub = peers.first().and_then(Value::as_str).and_then(|name| PeerName::hub(name).ok());
+        return Ok(Presence::Everybody { hub, peers: known(peers, shapes.unwrap_or_default()) });
     }
     let name = map.remove("peer");
     let name = name.as_ref().and_then(Value::as_str).ok_or("a presence that names nobody")?;

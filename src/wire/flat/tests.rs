@@ -271,7 +271,13 @@ fn w101_w106_presence_is_said_and_read() {
     let known =
         |peer: &str, shape: Option<&str>| Known { peer: PeerName::hub(peer).unwrap(), shape: shape.map(str::to_owned) };
     let list = r#"{"peers":["bus-1","b d",7,"a"],"shapes":{"a":"01","bus-1":"","x":"02"}}"#;
-    assert_eq!(read(list), Ok(Presence::Everybody(vec![known("bus-1", None), known("a", Some("01"))])));
+    assert_eq!(
+        read(list),
+        Ok(Presence::Everybody {
+            hub: PeerName::hub("bus-1").ok(),
+            peers: vec![known("bus-1", None), known("a", Some("01"))]
+        })
+    );
     assert_eq!(read(r#"{"peer":"a","state":"online","shape":"1"}"#), Ok(Presence::Online(known("a", Some("1")))));
     assert_eq!(read(r#"{"peer":"a","state":"asleep"}"#), Ok(Presence::Online(known("a", None))));
     assert_eq!(read(r#"{"peer":"a","state":"offline"}"#), Ok(Presence::Offline(PeerName::hub("a").unwrap())));

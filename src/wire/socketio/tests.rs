@@ -130,7 +130,9 @@ fn the_recorded_handshake_is_ours() {
     assert_eq!(kinds.collect::<Vec<_>>(), expected);
     let Ok(Some(Got::Packet(last))) = assembler.text(recorded[6]) else { panic!("a packet") };
     let (_, mut arguments) = last.into_event().unwrap();
-    let Ok(Presence::Everybody(known)) = flat::presence(arguments.remove(0)) else { panic!("a snapshot") };
+    let Ok(Presence::Everybody { peers: known, .. }) = flat::presence(arguments.remove(0)) else {
+        panic!("a snapshot")
+    };
     assert_eq!(known[0].peer.as_str(), "bus-1", "W-106: the hub names itself first");
 }
 

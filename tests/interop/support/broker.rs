@@ -31,6 +31,8 @@ pub(crate) struct BrokerOptions {
     pub(crate) max_queued: Option<u32>,
     /// TLS with certificates of a private authority; clients must show one of its certificates too.
     pub(crate) tls: Option<Authority>,
+    /// A second listener, for WebSockets.
+    pub(crate) web: bool,
 }
 
 /// What a broker says while it runs.
@@ -43,6 +45,7 @@ struct Log {
 /// A running broker; killed when dropped.
 pub(crate) struct Broker {
     port: u16,
+    web_port: u16,
     scheme: &'static str,
     folder: tempfile::TempDir,
     process: Option<std::process::Child>,
@@ -62,11 +65,11 @@ impl Broker {
         let folder = tempfile::tempdir().expect("a scratch folder can be made");
         // Between our look and the broker's bind somebody else may take the port: then another one is tried.
         for _ in 0..10 {
-            let port = free_port();
-            configure(folder.path(), port, options);
+            let (port, web_port) = free_ports();
+            configure(folder.path(), port, web_port, options);
             if let Ok((process, log)) = launch(folder.path()) {
                 let scheme = if options.tls.is_some() { "mqtts" } else { "mqtt" };
-                return Self { port, scheme, folder, process: Some(process), log, placeholder: None };
+                return Self { port, web_port, scheme, folder, process: Some(process), log, placeholder: None };
             }
         }
         panic!("mosquitto does not start on any of ten free ports\n{}", log(folder.path()));
@@ -75,6 +78,12 @@ impl Broker {
     /// Where it listens.
     pub(crate) fn url(&self) -> String {
         format!("{}://127.0.0.1:{}", self.scheme, self.port)
+    }
+
+    /// Where it listens for WebSockets, if it does.
+    pub(crate) fn web_url(&self) -> String {
+        let scheme = if self.scheme == "mqtts" { "wss" } else { "ws" };
+        format!("{scheme}://127.0.0.1:{}", self.web_port)
     }
 
     /// Kills it: no DISCONNECT, no wills, and what it retained is forgotten.
@@ -120,12 +129,14 @@ fn occupy(port: u16) -> OwnedFd {
     socket
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    listener.local_addr().expect("it is bound").port()
+/// Two at once, so that they differ.
+fn free_ports() -> (u16, u16) {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("loopback has a free port"));
+    let [one, other] = listeners.map(|listener| listener.local_addr().expect("it is bound").port());
+    (one, other)
 }
 
-fn configure(folder: &Path, port: u16, options: &BrokerOptions) {
+fn configure(folder: &Path, port: u16, web_port: u16, options: &BrokerOptions) {
     let mut text = format!("listener {port} 127.0.0.1\npersistence false\nlog_dest stderr\nlog_type all\nuser root\n");
     if options.tuned {
         text.push_str("set_tcp_nodelay true\n");
@@ -149,6 +160,9 @@ fn configure(folder: &Path, port: u16, options: &BrokerOptions) {
         let _ = writeln!(text, "cafile {}\ncertfile {}\nkeyfile {}", file("ca"), file("broker"), file("broker-key"));
         text.push_str("require_certificate true\n");
     }
+    if options.web {
+        text = with_websockets(&text, web_port);
+    }
     if let Some((user, password)) = &options.account {
         let accounts = folder.join("accounts");
         let made = Command::new("mosquitto_passwd").args(["-b", "-c"]).arg(&accounts).args([user, password]).status();
@@ -158,6 +172,15 @@ fn configure(folder: &Path, port: u16, options: &BrokerOptions) {
         text.push_str("allow_anonymous true\n");
     }
     fs::write(folder.join("mosquitto.conf"), text).expect("the scratch folder can be written");
+}
+
+/// The same settings for a second listener, which takes WebSockets. One alone would not start: this release counts only
+/// the plain ones.
+fn with_websockets(text: &str, port: u16) -> String {
+    let of_listener = ["cafile", "certfile", "keyfile", "require_certificate"];
+    let same = text.lines().filter(|line| of_listener.iter().any(|key| line.starts_with(key)));
+    let same: String = same.map(|line| format!("{line}\n")).collect();
+    format!("{text}listener {port} 127.0.0.1\nprotocol websockets\n{same}")
 }
 
 /// Starts mosquitto and returns once it says that it runs; if it ends instead, its log is the error.

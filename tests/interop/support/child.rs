@@ -49,6 +49,12 @@ impl Child {
         self.process.id()
     }
 
+    /// Sends it a signal, by its own id.
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").arg(signal).arg(self.id().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()), "{} is not there", self.name);
+    }
+
     /// What it wrote to standard error so far.
     pub(crate) fn stderr(&self) -> String {
         self.stderr.lock().expect("no reader panics").clone()

@@ -117,13 +117,13 @@ impl fmt::Display for Measured {
 
 /// The socket.io server of the interop tests; killed when dropped.
 #[derive(Debug)]
-struct Hub {
+pub(super) struct Hub {
     process: Child,
-    port: u16,
+    pub(super) port: u16,
 }
 
 impl Hub {
-    fn start() -> Result<Self, String> {
+    pub(super) fn start() -> Result<Self, String> {
         let me = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
         let target = me.ancestors().nth(2).ok_or("this program is in no target folder")?;
         let tree = target.join("interop/node");

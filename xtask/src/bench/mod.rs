@@ -5,6 +5,7 @@
 
 mod bridge;
 mod broker;
+mod crowds;
 mod fakes;
 mod floor;
 mod hub;
@@ -100,8 +101,9 @@ const QUICK: Plan = Plan {
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
 /// everything answers; `--watching` measures only how others are watched, `--fakes` only what many fakes cost, `--hub` only
-/// calls over a hub, `--signing` only what signatures cost, `--scripts` only what scripts do; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and
-/// only runs a stock broker and the peers, for a profiler.
+/// calls over a hub and how long a list of two crowds takes, `--signing` only what signatures cost, `--scripts` only what
+/// scripts do; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and only runs a stock
+/// broker and the peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let (mut plan, mut binary, mut only) = (FULL, None, None);
     let mut words = words.iter();
@@ -134,6 +136,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         let hub = hub::measure(&binary, &plan)?;
         println!("{hub}");
         missed.extend(hub.judge().err());
+        let crowds = crowds::measure(&binary, &plan)?;
+        println!("{crowds}");
+        missed.extend(crowds.judge(release).err());
     }
     if wanted("--signing") {
         let signed = signed::measure(&binary, &plan)?;

@@ -47,6 +47,15 @@ impl Connection {
         Ok(connection)
     }
 
+    /// Announces that it carries these peers too.
+    pub(super) fn carry(&mut self, name: &str, carried: &[String]) -> Result<(), String> {
+        let names = carried.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(",");
+        let said = format!("42[\"presence\",{{\"name\":\"{name}\",\"v\":2,\"carrying\":[{names}]}}]");
+        self.message(TEXT, said.as_bytes());
+        self.flush()?;
+        self.expect(b"42[\"presence\",{\"peers\"")
+    }
+
     /// What ends the connection from another thread.
     pub(super) fn closer(&self) -> Result<TcpStream, String> {
         self.socket.try_clone().map_err(|error| error.to_string())

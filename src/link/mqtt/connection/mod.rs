@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use rumqttc::{AsyncClient, ConnectionError, Event, EventLoop, Outgoing, Packet, PubAck, PubAckReason, Publish};
 use tokio::select;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::ledger::Ledger;
@@ -28,15 +27,15 @@ use crate::wire;
 
 /// Connects, joins and serves until the end.
 pub(super) async fn serve(seat: &mut Seat<Config, Guard>, tls: Option<&Tls>) -> End {
-    let (parted, mut back) = mpsc::channel(1);
+    let parted = socket::Parted::default();
     let client_id = format!("msgrpc-{}", seat.config.topics.me());
-    let options = options::options(&seat.config, &client_id, tls, parted);
+    let options = options::options(&seat.config, &client_id, tls, parted.clone());
     let (client, mut network) = AsyncClient::builder(options).capacity(usize::from(seat.config.window) + SPARE).build();
     // Room for 128 events is kept otherwise, some 50 KiB a connection; what is needed grows by itself.
     network.state.events.shrink_to(0);
     let end = Connection::new(seat, client).run(&mut network).await;
     drop(network);
-    if let (End::Left, Ok(stream)) = (&end, back.try_recv()) {
+    if let (End::Left, Some(stream)) = (&end, parted.take()) {
         socket::part(stream, FAREWELL).await;
     }
     end
@@ -87,7 +86,7 @@ impl<'a> Connection<'a> {
 
     /// Polls the network and the commands. The future of a poll lives until it is ready: dropping it half-way could lose
     /// an acknowledgement inside the client library.
-    async fn run(mut self, network: &mut EventLoop) -> End {
+    async fn run(&mut self, network: &mut EventLoop) -> End {
         let events = self.seat.events.clone();
         let mut gone = pin!(events.closed());
         let mut timer = pin!(sleep_until(Instant::now()));
@@ -126,25 +125,22 @@ impl<'a> Connection<'a> {
 
     async fn arrived(&mut self, event: Event) -> Result<(), End> {
         match event {
-            Event::Incoming(Packet::Publish(publish)) => self.publish(publish).await,
+            Event::Incoming(Packet::Publish(publish)) => match self.phase {
+                Phase::Up { .. } => self.deliver(publish).await,
+                Phase::Connecting | Phase::Joining { .. } => self.hold(publish),
+                // Asked to leave: nobody waits for anything any more.
+                Phase::Leaving { .. } => Ok(()),
+            },
             Event::Incoming(Packet::PubAck(ack)) => self.acknowledged(&ack).await,
             Event::Incoming(Packet::ConnAck(ack)) => self.connected(&ack),
-            Event::Incoming(Packet::SubAck(ack)) => self.subscribed(&ack).await,
+            // Aside: joining is large and happens once, and there may be many links.
+            Event::Incoming(Packet::SubAck(ack)) => Box::pin(self.subscribed(&ack)).await,
             Event::Outgoing(Outgoing::Publish(packet)) => {
                 self.ledger.written(packet);
                 Ok(())
             }
             Event::Outgoing(Outgoing::Disconnect) if self.is_leaving() => Err(End::Left),
             _ => Ok(()),
-        }
-    }
-
-    async fn publish(&mut self, publish: Publish) -> Result<(), End> {
-        match self.phase {
-            Phase::Up { .. } => self.deliver(publish).await,
-            Phase::Connecting | Phase::Joining { .. } => self.hold(publish),
-            // Asked to leave: nobody waits for anything any more.
-            Phase::Leaving { .. } => Ok(()),
         }
     }
 
@@ -248,7 +244,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Rejects what still waits: of that, certainly nothing was written.
-    async fn ended(mut self, end: End) -> End {
+    async fn ended(&mut self, end: End) -> End {
         for id in self.ledger.abandon().collect::<Vec<_>>() {
             if let Err(end) = self.reject(id, Rejection::Down).await {
                 return end;

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use rumqttc::{AsyncClient, Event, EventLoop, Outgoing, Packet, Publish, QoS, SubscribeReasonCode};
 use tokio::select;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -69,8 +68,8 @@ async fn connect(
     tls: Option<&Tls>,
     stop: &CancellationToken,
 ) -> Option<(DownReason, Option<Duration>)> {
-    let (parted, mut back) = mpsc::channel(1);
-    let options = options::options(&shared.config, client_id, tls, parted);
+    let parted = socket::Parted::default();
+    let options = options::options(&shared.config, client_id, tls, parted.clone());
     let (client, mut network) = AsyncClient::builder(options).capacity(REQUESTS).build();
     let mut connection = Connection { shared, number, client, since: None, early: false, stage: Stage::Connecting };
     let end = select! {
@@ -83,7 +82,7 @@ async fn connect(
         let _ = timeout(CLOSING, connection.disconnect(&mut network)).await;
     }
     drop(network);
-    if let (None, Ok(stream)) = (&end, back.try_recv()) {
+    if let (None, Some(stream)) = (&end, parted.take()) {
         socket::part(stream, CLOSING).await;
     }
     end.map(|reason| (reason, up_for))

@@ -46,6 +46,11 @@ impl Server {
             }
         }
         match self.admit(link, &source, &request, now, out) {
+            Ok(Admitted::Answer(value)) if self.is_description(&request) => {
+                // Made anew for a repeat: remembered, it would be most of what a peer holds.
+                self.repeats.forget(&source, &request.correlation);
+                self.send_reply(&source, link, request.correlation, request.reply, Answer::Value(Some(value)), out);
+            }
             Ok(Admitted::Answer(value)) => self.answer(&source, link, &request, Answer::Value(Some(value)), out),
             Ok(Admitted::Run { serial }) => {
                 let accepted = Accepted { link, origin, source, request, arrived: now, serial, command: None };
@@ -282,7 +287,7 @@ impl Server {
             method: request.method.clone(),
             args: std::mem::take(&mut request.args),
         };
-        self.running.insert(run, accepted);
+        self.running.insert(run, Box::new(accepted));
         out.event(NodeEvent::Run(incoming));
         true
     }

@@ -53,7 +53,7 @@ impl Server {
         let Some(accepted) = self.running.remove(&run) else {
             return Err(Failure::exception("this run answers later already, or has answered"));
         };
-        let Accepted { link, source, request, arrived, command, .. } = accepted;
+        let Accepted { link, source, request, arrived, command, .. } = *accepted;
         let receipt = receipt(&request.correlation, arrived, life.unwrap_or(LIFE));
         self.answer(&source, link, &request, receipt, out);
         let (correlation, route) = (request.correlation, request.reply);

@@ -9,7 +9,10 @@ mod later;
 mod streams;
 mod unwritten;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+};
 
 use super::{
     Now, Outputs, SNAPSHOT,
@@ -35,7 +38,7 @@ pub struct Serving {
     /// Named types of every namespace.
     pub types: Types,
     /// The same as written, for the description.
-    pub types_entry: Map,
+    pub types_entry: Arc<Map>,
     /// Whether `msgrpc` is served: it is how a model finds out what we are.
     pub introspection: bool,
     /// Where our instances stand and what they provide; without it, our root stands alone.
@@ -124,14 +127,15 @@ pub const METHOD_CODES: [&str; 9] = [
 pub(super) struct Server {
     me: PeerName,
     serving: Serving,
-    namespaces: BTreeMap<String, Served>,
+    /// Boxed: a tree has room for eleven where there is one.
+    namespaces: BTreeMap<String, Box<Served>>,
     topology: Topology,
     watched: Watched,
     streams: Streams,
     counters: Counters,
     repeats: Repeats,
     sent: Sent,
-    running: HashMap<RunId, Accepted>,
+    running: HashMap<RunId, Box<Accepted>>,
     later: Later,
     next_run: u64,
     next_frame: u64,
@@ -212,7 +216,7 @@ impl Server {
         let (name, emits, observable) = (exposed.name.clone(), exposed.surface.emitter, component.is_some());
         let mut runs = self.running.iter();
         let busy = runs.find(|(_, accepted)| accepted.serial && accepted.request.path == name).map(|(run, _)| *run);
-        let served = Served { exposed, component, muted: false, busy, waiting: VecDeque::new() };
+        let served = Box::new(Served { exposed, component, muted: false, busy, waiting: VecDeque::new() });
         let Some(replaced) = self.namespaces.insert(name.clone(), served) else { return };
         self.refuse_retired(replaced.waiting, out);
         self.retire_streams(&name, |event| if event == SNAPSHOT { !observable } else { !emits }, out);

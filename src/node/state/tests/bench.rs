@@ -78,7 +78,7 @@ impl Bench {
         self.state.end_turn();
         while let Some(Send { link, what }) = self.state.poll_send() {
             match what {
-                SendWhat::Frame { id, frame, claim } => self.given.push(Given { link, id, frame, claim }),
+                SendWhat::Frame { id, frame, claim } => self.given.push(Given { link, id, frame: *frame, claim }),
                 SendWhat::Announce(shape) => self.announced.push(shape),
             }
         }
@@ -129,7 +129,7 @@ impl Bench {
         let serving = Serving {
             version: surface.version.clone(),
             types,
-            types_entry: surface.types.clone(),
+            types_entry: surface.types.clone().into(),
             introspection: surface.introspection,
             topology: self.topology.take(),
         };

@@ -14,7 +14,7 @@ use crate::{
         state::{Exposed, MAILBOX},
         testing::name,
     },
-    wire::Message,
+    wire::{Message, frame::Answer},
 };
 
 fn hosted() -> Bench {
@@ -100,6 +100,27 @@ fn s122_a_keyed_command_that_hangs_runs_once() {
             bench.turn(|machine, now| machine.leave_unanswered(run.run, now));
         }
     }
+}
+
+/// W-060: what we are is said again to a repeat of the question, made anew and not kept; anything else is remembered.
+#[test]
+fn w060_what_we_are_is_said_again() {
+    let mut bench = hosted();
+    let mut asked = request("", "msgrpc", "describe", vec![]);
+    asked.correlation = "c-1".into();
+    for _ in 0..3 {
+        bench.says("hmi", Message::Request(asked.clone()));
+        let said = bench.take().pop().expect("an answer");
+        assert!(matches!(said.answer(), Answer::Value(Some(what)) if what.get("namespaces").is_some()), "{said:?}");
+    }
+    asked.method = "eventCursor".into();
+    asked.args = vec!["bell".into(), "ring".into()];
+    asked.correlation = "c-2".into();
+    bench.says("hmi", Message::Request(asked.clone()));
+    let said = bench.take().pop().expect("an answer").answer().clone();
+    bench.turn(|machine, _| machine.emit("bell", "ring", &[]));
+    bench.says("hmi", Message::Request(asked));
+    assert_eq!(*bench.take().pop().expect("the same").answer(), said);
 }
 
 /// What is inside this process is called past the network, up or down; nobody else is looked for there.

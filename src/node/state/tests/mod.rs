@@ -16,3 +16,4 @@ mod scenes;
 mod serving;
 mod sim;
 mod streams;
+mod two_links;

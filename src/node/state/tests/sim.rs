@@ -107,7 +107,7 @@ impl World {
                     let text = String::from_utf8(request.correlation.0.to_vec()).unwrap();
                     self.left.push((text, self.now));
                 }
-                self.flying.push(frame);
+                self.flying.push(*frame);
             }
             SendWhat::Announce(_) => {}
         }

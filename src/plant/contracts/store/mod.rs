@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{ContractName, NameFault};
 use crate::{
-    contract::written,
+    contract::{Problem, repeated_keys, written},
     script::folder::{FileFault, Folder, Kind, Place},
     wire::{Value, json::from_json},
 };
@@ -114,6 +114,8 @@ pub(super) enum StoreFault {
     Twin(String),
     /// The text is no JSON document.
     NotJson(String),
+    /// It is one, and does not say which contract it is.
+    Ambiguous(Vec<Problem>),
 }
 
 impl From<FileFault> for StoreFault {
@@ -153,11 +155,16 @@ impl Store {
         Ok(listing)
     }
 
+    /// The names of those that are there; nothing is read.
+    pub(super) fn names(&self) -> Result<Vec<String>, StoreFault> {
+        Folder::open(&self.path)?.map_or(Ok(Vec::new()), |folder| names(&folder))
+    }
+
     /// Reads one.
     pub(super) fn read(&self, name: &ContractName) -> Result<StoredFile, StoreFault> {
         let Some(folder) = Folder::open(&self.path)? else { return Err(StoreFault::Unknown(Vec::new())) };
         match folder.read(&name.file(), LARGEST) {
-            Ok(bytes) => parse(&bytes).map_err(StoreFault::NotJson),
+            Ok(bytes) => parse(&bytes),
             Err(FileFault::Missing) => Err(StoreFault::Unknown(names(&folder)?)),
             Err(fault) => Err(fault.into()),
         }
@@ -239,7 +246,11 @@ fn summary(folder: &Folder, file: &str, left: &mut u64) -> Result<Summary, Strin
         fault => fault.to_string(),
     })?;
     *left = left.saturating_sub(bytes.len() as u64);
-    let stored = parse(&bytes)?;
+    let stored = parse(&bytes).map_err(|fault| match fault {
+        StoreFault::Ambiguous(problems) => problems.first().map_or_else(String::new, ToString::to_string),
+        StoreFault::NotJson(why) => why,
+        _ => "not a contract".to_owned(),
+    })?;
     let schema = stored.document.get("schema").unwrap_or(&Value::Null);
     if *schema != Value::Null && schema.as_f64() != Some(1.0) {
         return Err("its `schema` is not 1, the only one known here".to_owned());
@@ -255,8 +266,13 @@ fn summary(folder: &Folder, file: &str, left: &mut u64) -> Result<Summary, Strin
     })
 }
 
-fn parse(bytes: &[u8]) -> Result<StoredFile, String> {
-    let json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON: {error}"))?;
+fn parse(bytes: &[u8]) -> Result<StoredFile, StoreFault> {
+    let not_json = |error| StoreFault::NotJson(format!("not JSON: {error}"));
+    let json: serde_json::Value = serde_json::from_slice(bytes).map_err(not_json)?;
+    let problems = repeated_keys(bytes);
+    if !problems.is_empty() {
+        return Err(StoreFault::Ambiguous(problems));
+    }
     Ok(StoredFile { document: from_json(json), sha256: sha256(bytes), bytes: bytes.len() as u64 })
 }
 

@@ -184,6 +184,7 @@ fn junk_is_listed_and_harms_nobody() {
     put("broken.types.json", b"{\"half\":");
     put("latin.types.json", b"{\"a\":\"\xe9\"}");
     put("list.types.json", b"[]");
+    put("twice.types.json", b"{\"namespaces\":{\"a\":{},\"b\":{\"methods\":{\"m\":1,\"m\":2}}}}");
     put("future.types.json", b"{\"schema\":2,\"namespaces\":{}}");
     put("huge.types.json", &vec![b' '; usize::try_from(LARGEST).unwrap() + 1]);
     put("deep.types.json", "[".repeat(100_000).as_bytes());
@@ -208,6 +209,7 @@ fn junk_is_listed_and_harms_nobody() {
         ("huge", "it has 4194305 bytes, and at most 4194304 are read"),
         ("latin", "not JSON: invalid unicode code point at line 1 column 7"),
         ("list", "not a contract: it has no `namespaces`"),
+        ("twice", "/namespaces/b/methods/m: this key stands more than once in its object"),
     ];
     let expected: Vec<(String, String)> = expected.map(|(name, why)| (name.to_owned(), why.to_owned())).into();
     assert_eq!(contracts, expected);
@@ -224,6 +226,7 @@ fn junk_is_listed_and_harms_nobody() {
     assert_eq!(junk, expected);
     assert_eq!(store.read(&name("pipe")).unwrap_err(), StoreFault::File(FileFault::NotAFile));
     assert!(matches!(store.save(&name("sub"), &document("1"), &Condition::default()), Err(StoreFault::File(_))));
+    assert!(matches!(store.read(&name("twice")), Err(StoreFault::Ambiguous(problems)) if problems.len() == 1));
     let large = FileFault::TooLarge { bytes: LARGEST + 1, limit: LARGEST };
     assert_eq!(store.read(&name("huge")).unwrap_err(), StoreFault::File(large));
     store.save(&name("broken"), &document("2"), &Condition::default()).unwrap();
