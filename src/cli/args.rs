@@ -12,6 +12,7 @@ use super::{
     check::CheckArgs,
     describe::DescribeArgs,
     diff::DiffArgs,
+    doctor::DoctorArgs,
     door::DoorArgs,
     ending::USAGE,
     keys::KeygenArgs,
@@ -53,6 +54,9 @@ pub(super) enum Command {
     Watch(Box<WatchArgs>),
     /// Holds a peer against a contract: whether it still serves who was built against that.
     Check(Box<CheckArgs>),
+    /// Says what is right and what is wrong with a network: the way there, certificates, the account, what the broker lets us do,
+    /// its bounds, its haste, who is there and who answers. Changes nothing and leaves nothing. Exit code 1 if something is wrong.
+    Doctor(Box<DoctorArgs>),
     /// Compares two sides, each a peer or the file of a contract.
     Diff(Box<DiffArgs>),
     /// Stands a fake up from a contract in a file, until it is interrupted.
@@ -84,6 +88,7 @@ impl Command {
             Self::Watch(args) => args.errand.json,
             Self::Check(args) => args.errand.json,
             Self::Diff(args) => args.errand.json,
+            Self::Doctor(args) => args.errand.json,
             Self::Serve(args) => args.errand.json,
             _ => false,
         }
@@ -245,7 +250,7 @@ mod tests {
     /// Every bad input of what is for people: one line that names the flag or the place, and exit code 2.
     #[test]
     fn what_is_for_people_tells_wrong_usage_apart() {
-        let cases: [(&[&str], &str); 27] = [
+        let cases: [(&[&str], &str); 29] = [
             (&["serve", "--contract", "x.json", "--allow-exec"], "--development"),
             (&["peers", "stray"], "stray"),
             (&["peers", "--wait", "-1"], "--wait"),
@@ -267,6 +272,8 @@ mod tests {
             (&["check", "--peer", "oven-1"], "--against"),
             (&["check", "--against", "x.json"], "--peer"),
             (&["diff", "oven-1"], "<B>"),
+            (&["doctor", "stray"], "stray"),
+            (&["doctor", "--days", "-1"], "--days"),
             (&["serve"], "--contract"),
             (&["serve", "--contract", "x.json", "--fail", "oven.read"], "--fail"),
             (&["serve", "--contract", "x.json", "--fail", "read=Timeout"], "--fail"),

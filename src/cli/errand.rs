@@ -32,7 +32,7 @@ pub(super) struct ErrandArgs {
     pub(super) network: NetworkArgs,
     /// How long the network, and a peer that is not there, are awaited, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 5_000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=600_000))]
-    wait: u32,
+    pub(super) wait: u32,
     /// Writes JSON, on standard output and, for a refusal, on standard error.
     #[arg(long)]
     pub(super) json: bool,
@@ -56,9 +56,9 @@ pub(super) struct Errand {
 }
 
 /// A broker is awaited so long at least: joining one takes a moment, however little a peer is waited for.
-const JOIN: Duration = Duration::from_secs(1);
+pub(super) const JOIN: Duration = Duration::from_secs(1);
 
-const NOWHERE: &str = "give it --broker <url> of a plant's MQTT 5 broker or --hub <url> of its hub, or set PLANTBRIDGE_BROKER or PLANTBRIDGE_HUB";
+pub(super) const NOWHERE: &str = "give it --broker <url> of a plant's MQTT 5 broker or --hub <url> of its hub, or set PLANTBRIDGE_BROKER or PLANTBRIDGE_HUB";
 
 /// How long the last lines may take to be read by somebody.
 const LAST: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ pub(super) async fn run(
 }
 
 /// Waits for the link; gives what is left of the wait. What waiting does not help is told at once.
-async fn joined(
+pub(super) async fn joined(
     plant: &Plant,
     node: &Node,
     wait: Duration,

@@ -8,6 +8,7 @@ mod contract_file;
 mod demo;
 mod describe;
 mod diff;
+mod doctor;
 mod door;
 mod ending;
 mod environment;
@@ -126,6 +127,7 @@ fn errand(command: Command, environment: Environment) -> Result<(), Failure> {
             let work = async |errand: &Errand| serve::run(errand, wanted.clone()).await;
             block_on(errand::run(errand, false, environment, work))?
         }
+        Command::Doctor(args) => block_on(doctor::run(*args, environment))?,
         Command::Diff(args) if args.is_local() => diff::local(*args),
         Command::Diff(args) => {
             let work = async |errand: &Errand| diff::run(errand, *args.clone()).await;

@@ -21,6 +21,7 @@ use crate::{
         loopback,
         mqtt::{self, BrokerUrl, Signing},
         tls::TlsFiles,
+        trust::Trust,
     },
     node::{Identity, Node, Running, Serving},
     plant::{Plant, Settings},
@@ -110,6 +111,11 @@ impl NetworkArgs {
     pub(super) fn fake_name(&mut self, otherwise: impl FnOnce() -> String) -> Result<PeerName, StartError> {
         self.is_fakes = true;
         security::name_of(self.name.take().as_deref(), self.security.key_file()?.as_ref(), otherwise)
+    }
+
+    /// Which certificate these flags trust.
+    pub(super) const fn trust(&self) -> Trust {
+        self.security.trust()
     }
 
     /// With the places that the environment names, if no flag names any. True if there is one at all.
@@ -225,6 +231,28 @@ impl Network {
         if let Some(scripting) = &self.scripting {
             scripting.tell().await;
         }
+    }
+
+    /// Our name.
+    pub(super) const fn name(&self) -> &PeerName {
+        &self.name
+    }
+
+    /// The broker, if there is one.
+    pub(super) const fn broker(&self) -> Option<&mqtt::Config> {
+        self.broker.as_ref()
+    }
+
+    /// The hub, if there is one.
+    pub(super) const fn hub(&self) -> Option<&hub::Config> {
+        self.hub.as_ref()
+    }
+
+    /// The same without its hub; `None` if nothing is left.
+    pub(super) fn without_hub(mut self) -> Option<Self> {
+        self.hub = None;
+        self.settings.link_names.retain(|name| name != "hub");
+        self.broker.is_some().then_some(self)
     }
 
     /// Where it is, as messages say it.

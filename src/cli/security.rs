@@ -51,11 +51,7 @@ impl SecurityArgs {
         broker: Option<&mut mqtt::Config>,
         hub: Option<&mut hub::Config>,
     ) -> Result<(), StartError> {
-        let trust = match (self.insecure_tls, self.pin) {
-            (true, _) => Trust::Anyone,
-            (false, Some(digest)) => Trust::Pinned(digest),
-            (false, None) => Trust::Authorities,
-        };
+        let trust = self.trust();
         let named = files.ca.is_some() || files.identity.is_some();
         let asked = named || trust != Trust::Authorities || self.server_name.is_some();
         let is_tls = broker.as_ref().is_some_and(|link| link.broker.is_tls())
@@ -77,6 +73,15 @@ impl SecurityArgs {
             link.tls = tls;
         }
         Ok(())
+    }
+
+    /// Which certificate is trusted.
+    pub(super) const fn trust(&self) -> Trust {
+        match (self.insecure_tls, self.pin) {
+            (true, _) => Trust::Anyone,
+            (false, Some(digest)) => Trust::Pinned(digest),
+            (false, None) => Trust::Authorities,
+        }
     }
 
     /// Whether any certificate is taken.

@@ -73,7 +73,7 @@ const EXIT_STATUS: &str = r"
 Done.
 .TP
 1
-Refused, in doubt, not reachable; something breaking or different was found; nothing was heard of an event that is not declared;
+Refused, in doubt, not reachable; something breaking, different or wrong was found; nothing was heard of an event that is not declared;
 or what serves others could not start.
 .TP
 2

@@ -14,11 +14,13 @@
 
 mod authority;
 mod backoff;
+mod certificate;
 mod clock;
 mod holder;
 pub mod hub;
 pub mod loopback;
 pub mod mqtt;
+pub mod reach;
 mod seat;
 mod socket;
 pub mod tls;

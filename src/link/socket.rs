@@ -5,7 +5,9 @@
 //! re-armed after every read, because the kernel forgets it. TLS runs on top of this socket and gains the same.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -32,19 +34,24 @@ impl Parted {
 
 /// Connects to the first address of `host` that answers within its share of `budget`. The stream is left in
 /// `parted` when it is dropped.
-pub(super) async fn connect(host: &str, port: u16, budget: Duration, parted: Parted) -> io::Result<Prompt> {
-    let addresses: Vec<_> = lookup_host((host, port)).await?.collect();
+pub(super) async fn connect(host: &str, port: u16, budget: Duration, parted: Parted, lazy: Lazy) -> io::Result<Prompt> {
+    let addresses = lookup(host, port).await?;
     let share = budget / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in addresses {
         let problem = match timeout(share, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Prompt::new(stream, parted),
+            Ok(Ok(stream)) => return Prompt::new(stream, parted, lazy),
             Ok(Err(error)) => error,
             Err(_) => io::Error::new(io::ErrorKind::TimedOut, "no answer"),
         };
         last = io::Error::new(problem.kind(), format!("{address}: {problem}"));
     }
     Err(last)
+}
+
+/// Every address of `host`.
+pub(super) async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    Ok(lookup_host((host, port)).await?.collect())
 }
 
 /// Tells the broker that nothing follows and waits, bounded, until it has closed too. Closing at once could throw away
@@ -67,6 +74,21 @@ pub(super) struct Prompt {
     /// Present until dropped.
     stream: Option<TcpStream>,
     parted: Parted,
+    lazy: Lazy,
+}
+
+/// Leaves acknowledgements to the kernel while it is set, as ordinary clients do: for measuring what those are made to wait.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lazy(Arc<AtomicBool>);
+
+impl Lazy {
+    pub(super) fn set(&self, lazy: bool) {
+        self.0.store(lazy, Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What is below a protocol: the socket, or TLS on it, or a WebSocket on either.
@@ -75,11 +97,11 @@ pub(super) trait Below: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Below for T {}
 
 impl Prompt {
-    fn new(stream: TcpStream, parted: Parted) -> io::Result<Self> {
+    fn new(stream: TcpStream, parted: Parted, lazy: Lazy) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         platform::bound_silence(&stream);
-        platform::acknowledge_quickly(&stream);
-        Ok(Self { stream: Some(stream), parted })
+        platform::acknowledge_quickly(&stream, true);
+        Ok(Self { stream: Some(stream), parted, lazy })
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
@@ -99,7 +121,7 @@ impl AsyncRead for Prompt {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         ready!(self.stream()?.poll_read(cx, buffer))?;
         if let Some(stream) = &self.stream {
-            platform::acknowledge_quickly(stream);
+            platform::acknowledge_quickly(stream, !self.lazy.is_set());
         }
         Poll::Ready(Ok(()))
     }
@@ -131,6 +153,9 @@ impl AsyncWrite for Prompt {
     }
 }
 
+/// Whether acknowledgements can be hurried here.
+pub(super) const HURRIES: bool = cfg!(target_os = "linux");
+
 #[cfg(target_os = "linux")]
 mod platform {
     //! Both options only make things faster or failures sooner: where the kernel refuses one, all still works.
@@ -138,9 +163,9 @@ mod platform {
     use rustix::net::sockopt;
     use tokio::net::TcpStream;
 
-    /// Sends acknowledgements at once, until the kernel thinks otherwise.
-    pub(super) fn acknowledge_quickly(stream: &TcpStream) {
-        sockopt::set_tcp_quickack(stream, true).ok();
+    /// Sends acknowledgements at once, or when it suits, until the kernel thinks otherwise.
+    pub(super) fn acknowledge_quickly(stream: &TcpStream, quickly: bool) {
+        sockopt::set_tcp_quickack(stream, quickly).ok();
     }
 
     /// Gives the connection up when what was written stays unread: what cannot leave now must not leave much later.
@@ -155,7 +180,7 @@ mod platform {
 
     use tokio::net::TcpStream;
 
-    pub(super) const fn acknowledge_quickly(_: &TcpStream) {}
+    pub(super) const fn acknowledge_quickly(_: &TcpStream, _: bool) {}
 
     pub(super) const fn bound_silence(_: &TcpStream) {}
 }
@@ -169,7 +194,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let parted = Parted::default();
-        let ours = connect("127.0.0.1", port, Duration::from_secs(5), parted.clone()).await.unwrap();
+        let ours = connect("127.0.0.1", port, Duration::from_secs(5), parted.clone(), Lazy::default()).await.unwrap();
         (ours, listener.accept().await.unwrap().0, parted)
     }
 
@@ -192,6 +217,13 @@ mod tests {
             ours.read_u8().await.unwrap();
             assert!(sockopt::tcp_quickack(ours.stream.as_ref().unwrap()).unwrap());
         }
+        ours.lazy.set(true);
+        theirs.write_all(b"x").await.unwrap();
+        ours.read_u8().await.unwrap();
+        assert!(
+            !sockopt::tcp_quickack(ours.stream.as_ref().unwrap()).unwrap(),
+            "left to the kernel where that is measured"
+        );
     }
 
     #[tokio::test]
@@ -213,7 +245,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         drop(listener);
-        let error = connect("127.0.0.1", port, Duration::from_secs(5), Parted::default()).await.unwrap_err();
+        let error =
+            connect("127.0.0.1", port, Duration::from_secs(5), Parted::default(), Lazy::default()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(error.to_string().contains("127.0.0.1"), "{error}");
     }

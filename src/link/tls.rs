@@ -14,6 +14,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls;
 
+pub(super) use rustls::{ClientConnection, ProtocolVersion};
+
 use super::seat::down;
 use super::socket::Prompt;
 use super::trust::{Trust, sentence};

@@ -86,7 +86,7 @@ impl Digest {
         Some(Self(digest))
     }
 
-    fn of(certificate: &CertificateDer<'_>) -> Self {
+    pub(super) fn of(certificate: &CertificateDer<'_>) -> Self {
         Self(Sha256::digest(certificate).into())
     }
 }

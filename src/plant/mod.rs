@@ -4,6 +4,7 @@
 mod baselines;
 mod call;
 mod capability;
+mod census;
 mod check;
 mod contracts;
 mod control;
@@ -46,6 +47,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use call::find_namespace;
 pub use call::{Arguments, CallRequest, Called};
 pub use capability::{Capabilities, CapabilityMatch};
+pub use census::{Census, CensusAnswer, Counted};
 pub use check::{Checked, Compared};
 pub use contracts::{
     Condition, ContractName, ContractSource, FileFault, Inspected, Junk, ListedContract, Listing, NameFault, Purpose,

@@ -13,6 +13,7 @@
 mod brokers;
 mod calls;
 mod clients;
+mod doctor;
 mod fakes;
 mod foreign;
 mod hub;

@@ -28,6 +28,7 @@ const given = options([
   'late-reply',
   'other-correlation',
   'silent',
+  'no-delay',
 ]);
 const wire = given.url.startsWith('http') ? new HubWire(given) : new Wire(given);
 const epoch = randomBytes(4).toString('hex');

@@ -128,6 +128,7 @@ export class Wire {
       properties: { sessionExpiryInterval: 0 },
     });
     this.client.on('message', (topic, payload, packet) => this.receive(topic, payload, packet));
+    this.client.on('connect', () => this.given['no-delay'] && this.client.stream.setNoDelay(true));
     this.client.on('connect', () => this.connected());
     this.client.on('close', () => this.closed());
     this.client.on('error', (error) => say({ trouble: error.message }));

@@ -57,9 +57,8 @@ impl Door {
     /// The next WebSocket; MQTT is spoken in it if `speaks`.
     async fn accept(&self, speaks: bool) -> Result<Wire, tokio_tungstenite::tungstenite::Error> {
         let mut path = String::new();
-        #[expect(clippy::result_large_err, reason = "the library's own callback")]
         let choose = |asked: &Request, mut answer: Response| -> Result<Response, ErrorResponse> {
-            path = asked.uri().path().to_owned();
+            asked.uri().path().clone_into(&mut path);
             assert_eq!(asked.headers()[http::header::SEC_WEBSOCKET_PROTOCOL], "mqtt");
             if speaks {
                 let chosen = http::HeaderValue::from_static("mqtt");

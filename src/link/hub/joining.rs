@@ -49,7 +49,7 @@ async fn connect(
     if config.hub.is_tls() && tls.is_none() {
         *tls = Some(Tls::of_the_system().await?);
     }
-    let stream = socket::connect(config.hub.host(), config.hub.port(), budget, parted).await;
+    let stream = socket::connect(config.hub.host(), config.hub.port(), budget, parted, socket::Lazy::default()).await;
     let stream = stream.map_err(|error| down(DownKind::Unreachable, error.to_string()))?;
     let Some(tls) = tls.as_ref().filter(|_| config.hub.is_tls()) else { return Ok(Box::new(stream)) };
     Ok(Box::new(tls::secure(tls, config.hub.host(), stream).await?))

@@ -16,6 +16,7 @@
 //! **Who waits for whom** is as in [`mqtt`](super::mqtt): a receiver of [`LinkEvent`] that is behind stops the reading.
 
 mod connection;
+pub mod inspect;
 mod joining;
 mod look;
 mod run;

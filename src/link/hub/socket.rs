@@ -62,6 +62,11 @@ impl Socket {
         poll_fn(|context| self.poll(context)).await
     }
 
+    /// Says that nothing follows, and closes.
+    pub(super) async fn close(mut self) {
+        let _ = poll_fn(|context| Pin::new(&mut self.stream).poll_close(context)).await;
+    }
+
     /// Looks whether something is there already.
     pub(super) async fn now(&mut self) -> Option<Result<Turn, Error>> {
         poll_fn(|context| {

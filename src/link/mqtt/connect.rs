@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::greeting::Greeted;
 use super::websocket;
 use super::{BrokerUrl, Config, Tls};
-use crate::link::socket::{self, Below, Parted};
+use crate::link::socket::{self, Below, Lazy, Parted};
 use crate::link::{DownReason, tls};
 
 /// Where a connection goes, and how.
@@ -23,10 +23,11 @@ pub(super) struct Route {
     budget: Duration,
     max_packet: u32,
     parted: Parted,
+    lazy: Lazy,
 }
 
 impl Route {
-    pub(super) fn new(config: &Config, tls: Option<&Tls>, parted: Parted) -> Self {
+    pub(super) fn new(config: &Config, tls: Option<&Tls>, parted: Parted, lazy: Lazy) -> Self {
         let named = config.server_name.as_deref().unwrap_or(config.broker.host());
         Self {
             broker: config.broker.clone(),
@@ -35,6 +36,7 @@ impl Route {
             budget: config.connect_timeout,
             max_packet: config.max_packet,
             parted,
+            lazy,
         }
     }
 
@@ -43,7 +45,8 @@ impl Route {
     /// # Errors
     /// Of the socket as they are; of what is on it as [`Stopped`].
     pub(super) async fn connect(self) -> io::Result<Greeted> {
-        let stream = socket::connect(self.broker.host(), self.broker.port(), self.budget, self.parted).await?;
+        let stream = socket::connect(self.broker.host(), self.broker.port(), self.budget, self.parted, self.lazy);
+        let stream = stream.await?;
         let below: Box<dyn Below> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => Box::new(tls::secure(tls, &self.named, stream).await.map_err(stopped)?),

@@ -26,6 +26,7 @@
 mod connect;
 mod connection;
 mod greeting;
+pub mod inspect;
 mod ledger;
 mod look;
 mod options;

@@ -4,10 +4,21 @@ use rumqttc::{Broker, ConnectProperties, LastWill, MqttOptions, QoS, Transport};
 
 use super::connect::Route;
 use super::{Config, Tls};
-use crate::link::socket::Parted;
+use crate::link::socket::{Lazy, Parted};
 
 /// The CONNECT of one connection: client id (W-033), will (W-032), clean start, no session left behind.
 pub(super) fn options(config: &Config, client_id: &str, tls: Option<&Tls>, parted: Parted) -> MqttOptions {
+    unhurried(config, client_id, tls, parted, Lazy::default())
+}
+
+/// The same for a connection that can be told not to hurry.
+pub(super) fn unhurried(
+    config: &Config,
+    client_id: &str,
+    tls: Option<&Tls>,
+    parted: Parted,
+    lazy: Lazy,
+) -> MqttOptions {
     // The library is given the finished stream; what it is told of the address goes nowhere.
     let mut options = MqttOptions::new(client_id, Broker::tcp(config.broker.host(), config.broker.port()));
     options.set_transport(Transport::Tcp);
@@ -34,7 +45,7 @@ pub(super) fn options(config: &Config, client_id: &str, tls: Option<&Tls>, parte
             options.set_credentials(username, password.expose().to_owned());
         }
     }
-    let route = Route::new(config, tls, parted);
+    let route = Route::new(config, tls, parted, lazy);
     options.set_socket_connector(move |_, _| route.clone().connect());
     options
 }

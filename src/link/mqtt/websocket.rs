@@ -105,12 +105,15 @@ impl Binary {
                     let text = "the broker sent text through the WebSocket, where MQTT is bytes";
                     return Poll::Ready(Err(stopped(down(DownKind::Protocol, text))));
                 }
-                Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed | Error::AlreadyClosed)) | None => {
-                    return Poll::Ready(Ok(Bytes::new()));
-                }
-                Some(Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
-                    return Poll::Ready(Ok(Bytes::new()));
-                }
+                Some(
+                    Ok(Message::Close(_))
+                    | Err(
+                        Error::ConnectionClosed
+                        | Error::AlreadyClosed
+                        | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake),
+                    ),
+                )
+                | None => return Poll::Ready(Ok(Bytes::new())),
                 Some(Err(error)) => return Poll::Ready(Err(broken(error))),
             }
         }

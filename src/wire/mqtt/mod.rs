@@ -14,7 +14,7 @@ pub use decode::{decode, decode_signed};
 pub use encode::encode;
 pub use overhear::{Overheard, Said, overhear};
 pub use presence::{Presence, cleared, is_online, offline, online, presence};
-pub use signed::sign;
+pub use signed::{Claimed, claimed, sign};
 
 /// The parts of an MQTT 5 PUBLISH that frames and presence use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

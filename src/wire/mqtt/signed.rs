@@ -17,6 +17,28 @@ pub fn sign(publish: &mut Publish, signer: &Signer, now: u64, nonce: [u8; 16]) {
     ]);
 }
 
+/// What a frame says of itself, unverified: who sent it, when by the clock of whoever signed it, and whether anybody did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimed<'a> {
+    /// Who says to have sent it.
+    pub source: &'a str,
+    /// When it says it was signed, in milliseconds since the Unix epoch.
+    pub at_ms: Option<i64>,
+    /// Whether it carries a signature.
+    pub signed: bool,
+}
+
+/// What a publish says of itself; `None` if it names nobody.
+pub fn claimed(publish: &Publish) -> Option<Claimed<'_>> {
+    let property = |name: &str| {
+        let found = publish.user_properties.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    };
+    let at_ms = property(names::TIME).and_then(|time| time.parse().ok());
+    let signed = property(names::SIGNATURE).is_some();
+    Some(Claimed { source: property(names::SOURCE)?, at_ms, signed })
+}
+
 fn outgoing(publish: &Publish) -> Covered<'_> {
     let mut covered = Covered {
         topic: &publish.topic,

@@ -179,8 +179,8 @@ fn configure(folder: &Path, port: u16, web_port: u16, options: &BrokerOptions) {
 fn with_websockets(text: &str, port: u16) -> String {
     let of_listener = ["cafile", "certfile", "keyfile", "require_certificate"];
     let same = text.lines().filter(|line| of_listener.iter().any(|key| line.starts_with(key)));
-    let same: String = same.map(|line| format!("{line}\n")).collect();
-    format!("{text}listener {port} 127.0.0.1\nprotocol websockets\n{same}")
+    let same = same.collect::<Vec<_>>().join("\n");
+    format!("{text}listener {port} 127.0.0.1\nprotocol websockets\n{same}\n")
 }
 
 /// Starts mosquitto and returns once it says that it runs; if it ends instead, its log is the error.
