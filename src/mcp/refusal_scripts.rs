@@ -17,6 +17,10 @@ pub(super) fn of_scripts(trouble: ScriptTrouble, message: String) -> ToolError {
             .cause("the bridge was started without --scripts")
             .fix("give `node`, the name of a node that can be scripted; or ask a person to start the bridge with --scripts")
             .outcome(Outcome::NotRun),
+        ScriptTrouble::NoNode { alternatives, .. } => ToolError::new(ErrorCode::UnknownPeer, message)
+            .alternatives(alternatives)
+            .fix("call list_peers {} for who is there")
+            .outcome(Outcome::NotRun),
         ScriptTrouble::NotScriptable { node } => ToolError::new(ErrorCode::UnknownNamespace, message)
             .cause(format!("{node} was not started with --scripts and --scriptable-by, so the namespace does not exist there"))
             .fix(format!("ask whoever runs {node} to name this bridge with --scriptable-by, or leave `node` out"))

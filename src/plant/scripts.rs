@@ -37,6 +37,14 @@ pub enum ScriptTrouble {
     /// It could not be done here.
     #[error("{0}")]
     Here(#[from] ScriptFault),
+    /// The other node is not there.
+    #[error("no node named '{node}' is on the network, nor came within {} s", PRESENCE.as_secs())]
+    NoNode {
+        /// Its name.
+        node: String,
+        /// Names like it.
+        alternatives: Vec<String>,
+    },
     /// The other node lets nobody script it.
     #[error("{node} serves no namespace 'scripting'")]
     NotScriptable {
@@ -310,6 +318,7 @@ impl Plant {
 /// By its code and never by its words: an installation that failed over a refusal is none (F-29).
 fn explained(error: PlantError) -> PlantError {
     match error {
+        PlantError::UnknownPeer { peer: node, alternatives } => ScriptTrouble::NoNode { node, alternatives }.into(),
         PlantError::UnknownNamespace { peer, namespace, .. } if namespace == NAMESPACE => not_scriptable(peer),
         PlantError::Call { target, error: CallError::Refused(refusal), .. } if refusal.code == "Forbidden" => {
             ScriptTrouble::Forbidden { target, refusal }.into()

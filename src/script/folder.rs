@@ -235,6 +235,11 @@ mod posix {
             self.sync()
         }
 
+        /// Removes a file that nobody would miss if it came back: the disk is not waited for.
+        pub(crate) fn discard(&self, name: &str) -> Result<(), FileFault> {
+            Ok(unlinkat(&self.directory, name, AtFlags::empty()).map_err(io::Error::from)?)
+        }
+
         /// A name is on the disk when its directory is.
         fn sync(&self) -> Result<(), FileFault> {
             match rustix::fs::fsync(&self.directory) {
@@ -345,6 +350,10 @@ mod portable {
 
         pub(crate) fn remove(&self, name: &str) -> Result<(), FileFault> {
             Ok(fs::remove_file(self.path.join(name))?)
+        }
+
+        pub(crate) fn discard(&self, name: &str) -> Result<(), FileFault> {
+            self.remove(name)
         }
     }
 

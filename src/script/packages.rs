@@ -209,7 +209,8 @@ impl Scripts {
         let heard = |piece: &[u8]| {
             let text = String::from_utf8_lossy(piece);
             if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
-                note(&line.chars().take(200).collect::<String>());
+                let line: String = line.chars().take(200).collect();
+                note(&without_places(&line, work.directory, inherited.home()));
             }
         };
         let Gathered { ended, text, too_much } = tokio::select! {
@@ -217,6 +218,7 @@ impl Scripts {
             // Dropped with its line, it is ended with all it began.
             () = stop.cancelled() => return Err(ScriptFault::Cancelled { manager }),
         };
+        let text = without_places(&text, work.directory, inherited.home());
         match (too_much, ended.by, ended.code) {
             (true, ..) => Err(failed("wrote more than 8 MiB, and was ended".into(), &text)),
             (_, super::EndedBy::Time, _) => Err(failed("took more than 180 s, and was ended".into(), &text)),
@@ -339,6 +341,16 @@ fn major(range: &str) -> Option<u32> {
     if plain { digits.get(..end)?.parse().ok() } else { None }
 }
 
+/// What a package manager wrote, without where things are on this machine.
+fn without_places(text: &str, directory: &Path, home: &str) -> String {
+    let directory = directory.to_string_lossy();
+    let mut text = text.replace(&*directory, ".");
+    if home.len() > 1 {
+        text = text.replace(home, "~");
+    }
+    text
+}
+
 /// The end of what a package manager wrote.
 fn tail(text: &str) -> String {
     let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN));
@@ -384,6 +396,14 @@ mod tests {
             assert_eq!(skew(&library(odd, None)), None, "{odd}");
         }
         assert_eq!(skew(&[]), None);
+    }
+
+    /// results.md 2: a path of this machine never appears.
+    #[test]
+    fn where_things_are_is_not_told() {
+        let told = without_places("log: /home/me/.npm/x.log\nin /srv/s/node_modules", Path::new("/srv/s"), "/home/me");
+        assert_eq!(told, "log: ~/.npm/x.log\nin ./node_modules");
+        assert_eq!(without_places("/a", Path::new("/srv"), "/"), "/a");
     }
 
     #[test]

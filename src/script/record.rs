@@ -30,7 +30,7 @@ impl Record {
         let surplus = (kept.len() + 1).saturating_sub(RUNS);
         for old in kept.into_iter().take(surplus) {
             let file = file(name, &old);
-            below.remove(&file).map_err(|fault| file_fault(&file, fault))?;
+            below.discard(&file).map_err(|fault| file_fault(&file, fault))?;
         }
         let file = file(name, run);
         let file = below.fresh(&file).map_err(|fault| file_fault(&file, fault))?;

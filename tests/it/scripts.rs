@@ -545,6 +545,7 @@ async fn packages_are_asked_for_by_argument_and_listed_from_the_files() {
     assert!(output.starts_with("<install>\n<--save>\n"), "{output}");
     assert!(output.contains("<--ignore-scripts>\n<-->\n<mqtt@^5 || 6>\n"), "{output}");
     assert!(!output.contains("hunter2"), "{output}");
+    assert!(output.contains("\n.\n") && !output.contains(shed.directory().to_str().unwrap()), "no path: {output}");
     assert!(shed.directory().join("package.json").exists(), "F-38: the directory is made");
     let allowed = shed.good("add_package", json!({"spec": "@a/b", "allowInstallScripts": true})).await;
     assert!(!allowed["output"].as_str().unwrap().contains("--ignore-scripts"), "{allowed}");
