@@ -86,7 +86,7 @@ fn fix(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::PeerRefused => "change what the peer names, if anything",
         ErrorCode::DeadlineExceeded => "try again, with a longer --timeout",
         ErrorCode::FakeFailed => {
-            "see that there is a broker (--broker) and that it takes one more client, then try again"
+            "see that the broker or the hub is there and takes one more peer, of another name, then try again"
         }
         ErrorCode::NameInUse => "choose another with --name, or end what has this one",
         ErrorCode::LimitReached => "end one of what is running, then try again",

@@ -1,4 +1,5 @@
-//! Key files on disk: read at the start, and made by `plantbridge keygen`.
+//! Key files on disk: read at the start, and made by `plantbridge keygen`, which also says what the fakes of a bridge are
+//! listed with.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,17 +14,21 @@ use zeroize::Zeroizing;
 use super::StartError;
 use crate::wire::{
     PeerName,
-    signing::{KeyFile, Secret, Seed},
+    signing::{KeyFile, Listed, Secret, Seed},
 };
 
 #[derive(Debug, Args)]
 pub(super) struct KeygenArgs {
-    /// The file to write; it must not exist.
+    /// The file to write, which must not exist; with --for-fake, the file of the bridge, which is read.
     #[arg(value_name = "KEYFILE")]
     file: PathBuf,
     /// The peer whose key it is: the name others list it under.
-    #[arg(long, value_name = "PEER")]
-    name: String,
+    #[arg(long, value_name = "PEER", required_unless_present = "for_fake")]
+    name: Option<String>,
+    /// Makes nothing, and prints what others list a fake of this name with that is started by the bridge of this key file. Of an
+    /// HMAC key that is a secret.
+    #[arg(long, value_name = "PEER", conflicts_with_all = ["name", "ed25519", "hmac"])]
+    for_fake: Option<String>,
     /// A key pair: others get a public key and cannot sign with it. This is what is made unless --hmac is given.
     #[arg(long, conflicts_with = "hmac")]
     ed25519: bool,
@@ -32,10 +37,36 @@ pub(super) struct KeygenArgs {
     hmac: bool,
 }
 
+/// What was asked for, as it is printed.
+pub(super) fn run(args: &KeygenArgs) -> Result<String, StartError> {
+    match (&args.for_fake, &args.name) {
+        (Some(fake), _) => listed(args, fake),
+        (None, Some(name)) => make(args, name),
+        (None, None) => Err(StartError("keygen makes the key of a peer: give its --name".into())),
+    }
+}
+
+/// The entry of a fake in the key files of others, and nothing beside it, so that it can be passed on.
+fn listed(args: &KeygenArgs, fake: &str) -> Result<String, StartError> {
+    let name = PeerName::configured(fake).map_err(|error| StartError(format!("--for-fake {fake:?}: {error}")))?;
+    let keys = load(&args.file, &args.file.display())?;
+    if keys.name.as_ref() == Some(&name) {
+        return Err(StartError(format!(
+            "--for-fake {fake:?}: that is the name of the bridge itself, whose key is in the file"
+        )));
+    }
+    Ok(match keys.kin.key_of(&name).listed {
+        Listed::Public(public) => json!({ name.as_str(): {"public": public.to_string()} }).to_string(),
+        Listed::Secret(secret) => {
+            eprint_line("what follows is a secret: whoever has it can sign as that fake");
+            json!({ name.as_str(): secret.expose() }).to_string()
+        }
+    })
+}
+
 /// Makes a new key file, never over another one, and says what others need. A secret is written to the file alone.
-pub(super) fn make(args: &KeygenArgs) -> Result<String, StartError> {
-    let name =
-        PeerName::configured(&args.name).map_err(|error| StartError(format!("--name {:?}: {error}", args.name)))?;
+fn make(args: &KeygenArgs, name: &str) -> Result<String, StartError> {
+    let name = PeerName::configured(name).map_err(|error| StartError(format!("--name {name:?}: {error}")))?;
     let seed = Seed::new(*random()?);
     let path = args.file.display();
     let (file, said) = if args.hmac {
@@ -68,7 +99,11 @@ pub(super) fn make(args: &KeygenArgs) -> Result<String, StartError> {
 
 /// Reads a key file. One that others can read is taken and warned about: the keys may be known already.
 pub(super) fn read(path: &Path) -> Result<KeyFile, StartError> {
-    let wrong = |why: &dyn std::fmt::Display| StartError(format!("--sign {}: {why}", path.display()));
+    load(path, &format_args!("--sign {}", path.display()))
+}
+
+fn load(path: &Path, named: &dyn std::fmt::Display) -> Result<KeyFile, StartError> {
+    let wrong = |why: &dyn std::fmt::Display| StartError(format!("{named}: {why}"));
     let unreadable = |error: io::Error| wrong(&format_args!("cannot be read: {error}"));
     let file = File::open(path).map_err(unreadable)?;
     if let Some(mode) = open_to_others(&file).map_err(unreadable)? {
@@ -144,7 +179,7 @@ mod tests {
     use super::*;
 
     fn args(file: PathBuf, hmac: bool) -> KeygenArgs {
-        KeygenArgs { file, name: "oven".into(), ed25519: false, hmac }
+        KeygenArgs { file, name: Some("oven".into()), for_fake: None, ed25519: false, hmac }
     }
 
     #[test]
@@ -152,7 +187,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for hmac in [true, false] {
             let path = folder.path().join(format!("{hmac}.json"));
-            let said = make(&args(path.clone(), hmac)).unwrap();
+            let said = run(&args(path.clone(), hmac)).unwrap();
             let text = std::fs::read_to_string(&path).unwrap();
             let keys = read(&path).unwrap();
             assert_eq!(keys.name.unwrap().as_str(), "oven");
@@ -168,7 +203,7 @@ mod tests {
                 use std::os::unix::fs::PermissionsExt as _;
                 assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
             }
-            let refused = make(&args(path.clone(), hmac)).unwrap_err().0;
+            let refused = run(&args(path.clone(), hmac)).unwrap_err().0;
             assert!(refused.contains("exists"), "{refused}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
@@ -189,8 +224,30 @@ mod tests {
             assert!(refused.contains("keys.json") && refused.contains(wanted), "{refused}");
         }
         assert!(
-            make(&args(folder.path().join("missing/keys.json"), false)).unwrap_err().0.contains("cannot be written")
+            run(&args(folder.path().join("missing/keys.json"), false)).unwrap_err().0.contains("cannot be written")
         );
+    }
+
+    /// What others list is what the bridge's fake signs with: a key of its own, and never the bridge's.
+    #[test]
+    fn a_fake_is_listed_with_a_key_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        for hmac in [true, false] {
+            let path = folder.path().join(format!("{hmac}.json"));
+            run(&args(path.clone(), hmac)).unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let asked =
+                |fake: &str| run(&KeygenArgs { name: None, for_fake: Some(fake.into()), ..args(path.clone(), false) });
+            let entry: serde_json::Value = serde_json::from_str(&asked("double").unwrap()).unwrap();
+            let key = if hmac { &entry["double"] } else { &entry["double"]["public"] };
+            assert!(!text.contains(key.as_str().unwrap()), "{entry}");
+            let list = json!({"secret": "a secret of some length", "peers": entry}).to_string();
+            assert_eq!(KeyFile::parse(&list).unwrap().peers.unwrap().len(), 1, "others can read it");
+            assert!(asked("oven").unwrap_err().0.contains("the bridge itself"));
+            assert!(asked("a/b").unwrap_err().0.contains("--for-fake"));
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "the file is only read");
+        }
+        assert!(run(&KeygenArgs { name: None, ..args(folder.path().join("x"), false) }).is_err());
     }
 
     #[cfg(unix)]

@@ -2,7 +2,12 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::{filter::Targets, fmt, prelude::*};
+use tracing::{Level, Metadata};
+use tracing_subscriber::{
+    filter::{Targets, filter_fn},
+    fmt,
+    prelude::*,
+};
 
 /// What is logged unless RUST_LOG says otherwise. The SDK and the MQTT client write payloads, so they are heard
 /// only when they fail.
@@ -18,6 +23,13 @@ pub(super) fn init(usual: &str) {
     let filter = wanted.unwrap_or_else(|| usual.parse().unwrap_or_default());
     let colours = std::io::stderr().is_terminal();
     let log = fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
+    let harmless = filter_fn(is_harmless);
     // A second call finds logging started, which is what it wants.
-    let _ = tracing_subscriber::registry().with(filter).with(log).try_init();
+    let _ = tracing_subscriber::registry().with(filter).with(harmless).with(log).try_init();
+}
+
+/// Whatever RUST_LOG says: below this the WebSocket library writes every message it sends, and one of them is our token.
+fn is_harmless(said: &Metadata<'_>) -> bool {
+    let tells_all = said.target().starts_with("tungstenite") || said.target().starts_with("tokio_tungstenite");
+    !tells_all || *said.level() <= Level::INFO
 }

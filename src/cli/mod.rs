@@ -88,7 +88,7 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
             log::init(log::SERVING);
             return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
-        Command::Keygen(args) => keys::make(&args).map_err(Failure::from).map(|said| say(&said)),
+        Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Node(args) => {
             log::init(log::SERVING);
             return served(environment.and_then(|environment| block_on(node::serve(node::read(*args, environment)?))?));

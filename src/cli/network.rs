@@ -1,6 +1,10 @@
 //! Our peer on its network, put together from what was typed.
 
-use std::{net::IpAddr, path::PathBuf, time::Duration};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use uuid::Uuid;
@@ -14,7 +18,7 @@ use super::{
     token,
 };
 use crate::{
-    fake::{Exec, Stage, names},
+    fake::{Exec, Stage, Way, names},
     link::{
         LinkId,
         hub::{self, HubUrl},
@@ -25,8 +29,12 @@ use crate::{
     },
     node::{Identity, Node, Running, Serving},
     plant::{Plant, Settings},
-    script::Whereabouts,
-    wire::{PeerName, name::Prefix, topic::Topics},
+    wire::{
+        PeerName,
+        name::Prefix,
+        signing::{Kin, Minter, Secret},
+        topic::Topics,
+    },
 };
 
 /// The flags of every subcommand that joins a network.
@@ -41,7 +49,8 @@ pub(super) struct NetworkArgs {
     /// PLANTBRIDGE_HUB. What we present to it comes from --auth or PLANTBRIDGE_TOKEN, never from here.
     #[arg(long, value_name = "URL")]
     pub(super) hub: Option<String>,
-    /// A file with what we present to the hub: {"token": "…"}. Others must not be able to read it.
+    /// A file with what we present to the hub, {"token": "…"}, and where the hub lists us as an issuer the secret that makes the
+    /// credentials of our fakes, "derive": "…". Others must not be able to read it.
     #[arg(long, value_name = "FILE")]
     auth: Option<PathBuf>,
     /// Our name on the network; made up if not given. A name belongs to one process: never give that of a device. One that is
@@ -135,6 +144,10 @@ pub(super) struct Network {
     name: PeerName,
     broker: Option<mqtt::Config>,
     hub: Option<hub::Config>,
+    /// What keys of fakes are made of, where frames are signed by a key of ours.
+    kin: Option<Kin>,
+    /// What vouches for fakes at a hub.
+    minter: Option<Minter>,
     settings: Settings,
     places: String,
     prefix: Prefix,
@@ -179,18 +192,20 @@ impl Network {
         let mut hub = args.hub.map(|url| hub_at(named[1], &url, &name)).transpose()?;
         let files = TlsFiles { ca: args.ca, identity: args.client_cert.zip(args.client_key) };
         let insecure = args.security.is_insecure();
+        if keys.is_some() && broker.is_none() {
+            return Err(StartError("--sign signs frames on a broker, and there is none".into()));
+        }
+        args.security.allows_hub(keys.is_some(), hub.is_some())?;
+        // A key file that names a fake is that fake's own.
+        let kin = keys.as_ref().filter(|_| !args.is_fakes).map(|file| file.kin.clone());
         args.security.secure(&files, broker.as_mut(), hub.as_mut())?;
         if let Some(link) = &mut broker {
             link.credentials = behaviour.secrets.mqtt;
             link.looks = chosen;
+            link.signing = keys.map(Signing::from);
         }
-        match (&mut broker, keys) {
-            (Some(link), keys) => link.signing = keys.map(Signing::from),
-            (None, Some(_)) => return Err(StartError("--sign signs frames on a broker, and there is none".into())),
-            (None, None) => {}
-        }
-        let auth = args.auth.as_deref();
-        let derive = token::present(hub.as_mut(), auth, behaviour.secrets.token)?;
+        let derive = authorized(hub.as_mut(), args.auth.as_deref(), behaviour.secrets.token)?;
+        let minter = token::minter(derive, &name, args.is_fakes, chosen)?;
         if let Some(link) = &mut hub {
             link.looks = chosen;
             link.carried = broker.is_some();
@@ -202,16 +217,16 @@ impl Network {
             call_timeout: Duration::from_millis(args.timeout.into()),
             link_names: names.into_iter().flatten().map(str::to_owned).collect(),
         };
-        let verifies = broker.as_ref().and_then(|link| link.signing.as_ref()).is_some_and(|keys| keys.peers.is_some());
-        let [broker_url, hub_url] = at.clone();
-        let whereabouts = Whereabouts { broker: broker_url, hub: hub_url, prefix: args.prefix };
-        let place = Place { name: name.clone(), whereabouts, derive, verifies, read_only: behaviour.read_only };
+        let place = Place::new(&name, broker.as_ref(), hub.as_ref(), args.prefix);
+        let place = Place { minter: minter.clone(), read_only: behaviour.read_only, ..place };
         let scripting = behaviour.scripts.prepare(place)?;
         let places = at.into_iter().flatten().collect::<Vec<_>>().join(" and ");
         Ok(Self {
             name,
             broker,
             hub,
+            kin,
+            minter,
             settings,
             places,
             prefix,
@@ -286,29 +301,34 @@ impl Network {
     /// Joins in the background: the links keep trying for as long as the process runs.
     pub(super) fn join(self) -> (Plant, Node, Running) {
         let signing = self.broker.as_ref().and_then(|link| link.signing.as_ref());
-        security::tell(signing, self.insecure);
-        if signing.is_some() && self.hub.is_some() {
-            tracing::warn!(
-                "frames over the hub are not signed, and are taken as they come: --sign holds on the broker only"
-            );
+        security::tell(signing, self.hub.is_some(), self.insecure);
+        if self.minter.is_some() && self.hub.as_ref().is_some_and(|hub| hub.token.is_none()) {
+            tracing::warn!("--auth: there is a `derive` for our programs and no token of our own to present");
         }
+        let exec = self.exec.then(|| Exec::new(own_program(), environment::inherited().everybody().to_vec()));
         let serving = Serving { introspection: true, ..Serving::default() };
         let (inside, board) = loopback::board(self.name.clone());
-        // Fakes join the broker, each by itself; on a hub alone there are none.
-        let prefix = self.prefix;
-        let exec = self.exec.then(|| Exec::new(own_program(), environment::inherited().everybody().to_vec()));
-        let stage = self.broker.clone().map(|link| Stage { board, link, prefix, exec: exec.clone() });
         let (scripts, exposed) = self.scripting.map(|on| (on.scripts, on.exposed)).unzip();
+        // Their numbers are their places in the list of names.
+        let broker = self.broker.map(|link| Way::Broker(Box::new(link)));
+        let hub = self.hub.map(|link| Way::Hub(Box::new(link)));
+        let ways: Vec<_> = (0..).map(LinkId).zip(broker.into_iter().chain(hub)).collect();
         let exposed = exposed.flatten().into_iter().collect();
         let identity = Identity { name: self.name, serving, exposed };
-        let tap = self.broker.clone().map(mqtt::Tap::new);
-        // Their numbers are their places in the list of names.
+        let mut tap = None;
         let mut links = Vec::new();
-        links.extend(self.broker.map(|link| mqtt::start(link, LinkId(0))));
-        if let Some(link) = self.hub {
-            links.push(hub::start(link, LinkId(u8::from(!links.is_empty()))));
+        for (id, way) in &ways {
+            links.push(match way {
+                Way::Broker(link) => {
+                    tap = Some(mqtt::Tap::new((**link).clone()));
+                    mqtt::start((**link).clone(), *id)
+                }
+                Way::Hub(link) => hub::start((**link).clone(), *id),
+            });
         }
-        links.extend(stage.is_some().then_some(inside));
+        links.push(inside);
+        // Fakes join the same networks, each by itself.
+        let stage = Some(Stage { board, ways, prefix: self.prefix, kin: self.kin, minter: self.minter, exec });
         let (node, running) = Node::start(identity, links);
         let node = match tap {
             Some(tap) => node.with_tap(LinkId(0), tap),
@@ -346,12 +366,30 @@ fn hub_at(named: &str, url: &str, name: &PeerName) -> Result<hub::Config, StartE
     Ok(hub::Config::new(url, name.clone()))
 }
 
+/// Gives the hub what we present to it, from the file or else the environment. Gives the secret that vouches for our fakes, if
+/// the file has one.
+fn authorized(
+    hub: Option<&mut hub::Config>,
+    file: Option<&Path>,
+    environment: Option<Secret>,
+) -> Result<Option<Secret>, StartError> {
+    let Some(hub) = hub else {
+        return match file {
+            Some(_) => Err(StartError("--auth is what is presented to a hub, and there is none".into())),
+            None => Ok(None),
+        };
+    };
+    let auth = file.map(token::of_file).transpose()?;
+    let (token, derive) = auth.map_or((None, None), |auth| (auth.token, auth.derive));
+    hub.token = token.or(environment);
+    Ok(derive)
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::wire::signing::Secret;
 
     #[derive(Parser)]
     struct Typed {
@@ -420,6 +458,38 @@ mod tests {
         };
         assert!(network(file).unwrap_err().0.starts_with("--contracts: "));
         assert!(network(folder.path().join("later")).is_ok());
+    }
+
+    /// Nothing is signed on a hub: beside frames that are, it takes a word of the operator's own.
+    #[test]
+    fn a_hub_beside_signed_frames_is_asked_for_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys.json");
+        std::fs::write(&file, r#"{"name": "bridge", "secret": "a secret of some length"}"#).unwrap();
+        let file = file.display().to_string();
+        let (signed, both) = (["--sign", file.as_str()], ["--broker", "mqtt://plant", "--hub", "http://plant"]);
+        let tried = |more: &[&str], places: &[&str]| network(&[&signed[..], more, places].concat()).map(drop);
+        let refused = tried(&[], &both).unwrap_err();
+        assert!(refused.contains("--hub-unsigned") && refused.contains("speak as anybody"), "{refused}");
+        assert_eq!(tried(&["--hub-unsigned"], &both), Ok(()));
+        assert_eq!(tried(&[], &both[..2]), Ok(()));
+        assert!(tried(&["--hub-unsigned"], &both[..2]).unwrap_err().contains("there is no hub"));
+        assert!(tried(&["--hub-unsigned"], &both[2..]).unwrap_err().contains("on a broker, and there is none"));
+    }
+
+    /// Who vouches does so under a name that the hub knows.
+    #[test]
+    fn vouching_for_fakes_takes_a_name() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), r#"{"token": "t", "derive": "d"}"#).unwrap();
+        let auth = file.path().display().to_string();
+        let arguments = ["--hub", "http://plant", "--auth", &auth];
+        assert!(network(&arguments).unwrap_err().contains("--name"));
+        assert!(network(&[&arguments[..], &["--name", "bridge"]].concat()).unwrap().minter.is_some());
+        let mut args = typed(&arguments);
+        args.fake_name(|| "boiler".into()).unwrap();
+        let refused = Network::new(args, Behaviour { role: "cli", ..Behaviour::default() }).unwrap_err().0;
+        assert!(refused.contains("plantbridge mcp"), "{refused}");
     }
 
     /// A token in the clear is worth a word, unless it stays on this machine.

@@ -6,9 +6,10 @@ use clap::Args;
 
 use super::{StartError, environment};
 use crate::{
+    link::{hub, mqtt},
     node::{Exposed, Service},
     script::{Bounds, Scripts, ScriptsConfig, Supervisor, Whereabouts, served},
-    wire::{PeerName, signing::Secret},
+    wire::{PeerName, signing::Minter},
 };
 
 /// Flags of what may run scripts.
@@ -52,9 +53,24 @@ pub(super) struct Scripting {
 pub(super) struct Place {
     pub(super) name: PeerName,
     pub(super) whereabouts: Whereabouts,
-    pub(super) derive: Option<Secret>,
+    pub(super) minter: Option<Minter>,
     pub(super) verifies: bool,
     pub(super) read_only: bool,
+}
+
+impl Place {
+    /// Who we are on these links; what mints for us, and what we may do, is for others to say.
+    pub(super) fn new(
+        name: &PeerName,
+        broker: Option<&mqtt::Config>,
+        hub: Option<&hub::Config>,
+        prefix: String,
+    ) -> Self {
+        let verifies = broker.and_then(|link| link.signing.as_ref()).is_some_and(|keys| keys.peers.is_some());
+        let (broker, hub) = (broker.map(|link| link.broker.to_string()), hub.map(|link| link.hub.to_string()));
+        let whereabouts = Whereabouts { broker, hub, prefix };
+        Self { name: name.clone(), whereabouts, minter: None, verifies, read_only: false }
+    }
 }
 
 impl ScriptArgs {
@@ -78,14 +94,14 @@ impl ScriptArgs {
             memory: u64::from(self.script_memory) << 20,
             run: self.script_time.map(|seconds| Duration::from_secs(seconds.into())),
         };
-        let minted = place.derive.is_some();
+        let minted = place.minter.is_some();
         let scripts = Scripts::new(ScriptsConfig {
             directory: directory.clone(),
             supervisor: Supervisor::own(),
             inherited: environment::inherited(),
             place: place.whereabouts,
             bridge: place.name.to_string(),
-            derive: place.derive,
+            minter: place.minter,
             bounds,
         });
         let exposed = (!allowed.is_empty()).then(|| served(scripts.clone(), allowed.clone()));
@@ -133,7 +149,7 @@ mod tests {
 
     fn prepared(args: ScriptArgs, read_only: bool) -> Result<Option<Scripting>, String> {
         let name = PeerName::configured("bridge").unwrap();
-        let place = Place { name, whereabouts: Whereabouts::default(), derive: None, verifies: false, read_only };
+        let place = Place { name, whereabouts: Whereabouts::default(), minter: None, verifies: false, read_only };
         args.prepare(place).map_err(|error| error.0)
     }
 

@@ -23,6 +23,10 @@ pub(super) struct SecurityArgs {
     /// one.
     #[arg(long, value_name = "KEYFILE")]
     sign: Option<PathBuf>,
+    /// Joins a hub although --sign is given. Nothing on a hub is signed: whoever is on it, or holds it, can speak as anybody, and
+    /// is heard. For a hub that is trusted with everybody behind it.
+    #[arg(long, requires = "sign")]
+    hub_unsigned: bool,
     /// The SHA-256 digest of the broker's certificate: this one is trusted and no other. With --ca it has to be of that
     /// authority too.
     #[arg(long, value_name = "SHA256", value_parser = digest)]
@@ -84,6 +88,22 @@ impl SecurityArgs {
         }
     }
 
+    /// Whether frames may be taken from a hub beside signed ones from a broker, where both are there. What is not signed would
+    /// otherwise be heard beside what is, and nobody would know.
+    pub(super) fn allows_hub(&self, signs: bool, hub: bool) -> Result<(), StartError> {
+        match (signs && hub, self.hub_unsigned) {
+            (true, false) => Err(StartError(
+                "--sign with --hub: nothing on a hub is signed, and whoever is on it could speak as anybody; leave one of them \
+                 out, or add --hub-unsigned if that hub is trusted with everybody behind it"
+                    .into(),
+            )),
+            (false, true) => {
+                Err(StartError("--hub-unsigned is about a hub beside a broker where frames are signed, and there is no hub".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether any certificate is taken.
     pub(super) const fn is_insecure(&self) -> bool {
         self.insecure_tls
@@ -113,7 +133,7 @@ pub(super) fn name_of(
 }
 
 /// What an operator should read about how this link is secured. Called once logging runs.
-pub(super) fn tell(signing: Option<&Signing>, insecure: bool) {
+pub(super) fn tell(signing: Option<&Signing>, hub: bool, insecure: bool) {
     if insecure {
         tracing::warn!(
             "--insecure-tls: ANY CERTIFICATE IS TAKEN. Whoever is between us and the broker reads and changes"
@@ -121,6 +141,12 @@ pub(super) fn tell(signing: Option<&Signing>, insecure: bool) {
         tracing::warn!("everything, commands and passwords included. This is for development, never beside a plant.");
     }
     let Some(signing) = signing else { return };
+    if hub {
+        tracing::warn!(
+            "--hub-unsigned: NOTHING ON THE HUB IS SIGNED OR VERIFIED. Whoever is on it can speak as any peer, and is heard:"
+        );
+        tracing::warn!("calls from there count as from nobody in particular, and answers from there as anybody's.");
+    }
     match &signing.peers {
         Some(peers) => tracing::info!(
             "frames are signed with {}, and taken from the {} peers the key file lists, if signed by them",

@@ -22,8 +22,6 @@ use super::{
 use crate::{
     contract::Problem,
     fake::Over,
-    link::LinkId,
-    node::Network,
     plant::{ContractSource, FakeStarted, PlantError, StartFake},
     wire::{Map, PeerName, Value},
 };
@@ -50,9 +48,6 @@ pub(super) struct ServeArgs {
 
 const NAME: &str = "The fake's name on the network; that of the contract's file if not given. A name that anybody answers to is \
                     refused";
-
-/// The link to the broker is the first where there is one.
-const BROKER: LinkId = LinkId(0);
 
 /// How one method fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,7 +157,7 @@ async fn serve(errand: &Errand, wanted: Wanted) -> Result<(), Failure> {
     ended(errand, &over).await
 }
 
-/// Says that it is up, and from then on whether the broker is.
+/// Says that it is up, and from then on whether the network is.
 async fn told(errand: &Errand, started: &FakeStarted) -> Result<Infallible, Failure> {
     let out = errand.out;
     let (name, namespaces) = (&started.fake.name, &started.fake.namespaces);
@@ -175,18 +170,24 @@ async fn told(errand: &Errand, started: &FakeStarted) -> Result<Infallible, Fail
         errand.write(&[up(started)], false).await?;
     }
     let mut network = errand.node.watch_network();
-    while network.wait_for(|network| !has_broker(network)).await.is_ok() {
-        out.note("the broker is away, and nobody reaches the fake");
-        if network.wait_for(|network| has_broker(network)).await.is_ok() {
-            out.note("the broker is back, and the fake joins again if its name is still free");
+    let place = place(errand);
+    while network.wait_for(|network| !network.is_up()).await.is_ok() {
+        out.note(&format!("the {place} is away, and nobody reaches the fake"));
+        if network.wait_for(|network| network.is_up()).await.is_ok() {
+            out.note(&format!("the {place} is back, and the fake joins again if its name is still free"));
         }
     }
     pending().await
 }
 
-/// Whether the broker is there, which fakes stand on, whatever other links there are.
-fn has_broker(network: &Network) -> bool {
-    network.links.iter().any(|(id, link)| *id == BROKER && link.down.is_none())
+/// What the fake stands on, in a word.
+fn place(errand: &Errand) -> &'static str {
+    let links = &errand.plant.settings().link_names;
+    match links.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["mqtt"] => "broker",
+        ["hub"] => "hub",
+        _ => "network",
+    }
 }
 
 fn up(started: &FakeStarted) -> Json {

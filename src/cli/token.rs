@@ -1,4 +1,5 @@
-//! What we present to a hub: from a file that others cannot read, else from the environment. It is never shown.
+//! What we present to a hub, and what vouches for our fakes there: from a file that others cannot read, else from the
+//! environment. It is never shown.
 
 use std::{
     env::{self, VarError},
@@ -7,10 +8,15 @@ use std::{
     path::Path,
 };
 
+use serde::Deserialize;
 use serde_json::Value as Json;
+use zeroize::Zeroizing;
 
 use super::StartError;
-use crate::{link::hub, wire::signing::Secret};
+use crate::wire::{
+    PeerName,
+    signing::{Minter, Secret},
+};
 
 /// Where the environment holds it: ours first.
 const VARIABLES: [&str; 2] = ["PLANTBRIDGE_TOKEN", "SOURCE_RPC_TOKEN"];
@@ -18,6 +24,25 @@ const VARIABLES: [&str; 2] = ["PLANTBRIDGE_TOKEN", "SOURCE_RPC_TOKEN"];
 const MAX_FILE: u64 = 64 * 1024;
 /// How long a token may be, in bytes.
 const MAX_TOKEN: usize = 8 * 1024;
+
+/// What a file given with `--auth` holds for us.
+#[derive(Debug)]
+pub(super) struct Auth {
+    /// What we present; absent if the environment says it.
+    pub(super) token: Option<Secret>,
+    /// The secret by which the hub takes our word for our fakes.
+    pub(super) derive: Option<Secret>,
+}
+
+/// The file, as far as it is read before it is known to be right. Unknown and doubled members are refused.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    token: Option<Json>,
+    derive: Option<Json>,
+    tokens: Option<Json>,
+    issuers: Option<Json>,
+}
 
 /// What the environment holds.
 pub(super) fn of_environment() -> Result<Option<Secret>, StartError> {
@@ -35,61 +60,68 @@ fn find(get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<Secret>
     Ok(None)
 }
 
-/// What a file given with `--auth` holds for us. Its other entries are for those who let others in.
-#[derive(Debug)]
-pub(super) struct AuthFile {
-    /// What is presented to a hub.
-    pub(super) token: Secret,
-    /// What credentials of scripts are minted with.
-    pub(super) derive: Option<Secret>,
-}
-
-/// Has what a file holds presented to the hub, or else what the environment held; gives what credentials are minted with.
-pub(super) fn present(
-    hub: Option<&mut hub::Config>,
-    auth: Option<&Path>,
-    otherwise: Option<Secret>,
-) -> Result<Option<Secret>, StartError> {
-    match (hub, auth) {
-        (Some(link), file) => {
-            let file = file.map(of_file).transpose()?;
-            let (token, derive) = file.map_or((None, None), |file| (Some(file.token), file.derive));
-            link.token = token.or(otherwise);
-            Ok(derive)
-        }
-        (None, Some(_)) => Err(StartError("--auth is what is presented to a hub, and there is none".into())),
-        (None, None) => Ok(None),
-    }
-}
-
-/// Reads such a file.
-pub(super) fn of_file(path: &Path) -> Result<AuthFile, StartError> {
+/// Reads a file given with `--auth`. What is in it for those who let others in is refused: a bridge lets nobody in by it,
+/// and has no business with the tokens of others.
+pub(super) fn of_file(path: &Path) -> Result<Auth, StartError> {
     let refuse = |why: &dyn std::fmt::Display| StartError(format!("--auth {}: {why}", path.display()));
     let mut file = File::open(path).map_err(|error| refuse(&error))?;
     if is_open_to_all(&file).map_err(|error| refuse(&error))? {
         return Err(refuse(&"everybody on this machine can read it; take that away with chmod o-rwx"));
     }
-    let mut text = Vec::new();
+    let mut text = Zeroizing::new(Vec::new());
     file.by_ref().take(MAX_FILE + 1).read_to_end(&mut text).map_err(|error| refuse(&error))?;
     if text.len() as u64 > MAX_FILE {
         return Err(refuse(&format!("it is larger than {MAX_FILE} bytes")));
     }
+    // A list would be read as the members in their order.
+    if text.trim_ascii_start().first() == Some(&b'[') {
+        return Err(refuse(&WRITTEN));
+    }
     // What a parser says may quote the text, so it is not repeated.
-    let json: Json = serde_json::from_slice(&text).map_err(|_| refuse(&"it is not JSON"))?;
-    let derive = match json.get("derive") {
-        None => None,
-        Some(Json::String(secret)) => Some(checked(secret).map_err(|why| refuse(&format!("its derive secret {why}")))?),
-        Some(_) => return Err(refuse(&"its derive secret is no text")),
+    let written: Written = serde_json::from_slice(&text).map_err(|error| {
+        let why = if error.classify() == serde_json::error::Category::Data { WRITTEN } else { "it is not JSON" };
+        refuse(&why)
+    })?;
+    if written.tokens.is_some() {
+        return Err(refuse(
+            &"`tokens` are those a hub lets others in by, and none of ours; write a file with our own `token` alone",
+        ));
+    }
+    if written.issuers.is_some() {
+        return Err(refuse(&"`issuers` are those a hub lets vouch for others; it belongs into the file of the hub"));
+    }
+    let read = |what: &str, value: Option<Json>| match value {
+        Some(Json::String(text)) => checked(&text).map(Some).map_err(|why| refuse(&format!("its {what} {why}"))),
+        Some(_) => Err(refuse(&format!("its {what} is no text"))),
+        None => Ok(None),
     };
-    match json.get("token") {
-        Some(Json::String(token)) => {
-            let token = checked(token).map_err(|why| refuse(&format!("its token {why}")))?;
-            Ok(AuthFile { token, derive })
-        }
-        Some(_) => Err(refuse(&"its token is no text")),
-        None => Err(refuse(&"it holds no token to present; it is to be {\"token\": \"…\"}")),
+    let auth = Auth { token: read("token", written.token)?, derive: read("derive", written.derive)? };
+    if auth.token.is_none() && auth.derive.is_none() {
+        return Err(refuse(&"it holds no token to present; it is to be {\"token\": \"…\"}"));
+    }
+    Ok(auth)
+}
+
+const WRITTEN: &str = "it is to be an object with `token`, `derive` or both, each once, and nothing else";
+
+/// What mints credentials of our programs, in the name that a hub lists.
+pub(super) fn minter(
+    derive: Option<Secret>,
+    name: &PeerName,
+    is_fakes: bool,
+    chosen: bool,
+) -> Result<Option<Minter>, StartError> {
+    match derive {
+        Some(_) if is_fakes => Err(StartError(NO_ISSUER.into())),
+        Some(_) if !chosen => Err(StartError(NAMELESS_ISSUER.into())),
+        derive => Ok(derive.map(|secret| Minter::new(secret, name.clone()))),
     }
 }
+
+const NO_ISSUER: &str = "--auth: `derive` makes credentials of fakes in the name of a bridge that the hub lists, and `serve` goes \
+                         by no such name; have `plantbridge mcp` start the fake";
+const NAMELESS_ISSUER: &str =
+    "--auth: with `derive` we vouch for our fakes under the name by which the hub lists us, so give that as --name";
 
 fn checked(token: &str) -> Result<Secret, &'static str> {
     if token.is_empty() {
@@ -157,14 +189,21 @@ mod tests {
             }
             of_file(&path).map_err(|error| error.0)
         };
-        assert!(read(r#"{"token":"hunter2","tokens":{}}"#, 0o600).is_ok());
-        assert!(read(r#"{"token":"hunter2"}"#, 0o640).is_ok());
+        let auth = read(r#"{"token":"hunter2","derive":"hunter2-of-fakes"}"#, 0o600).unwrap();
+        assert!(auth.token.is_some() && auth.derive.is_some());
+        assert!(!format!("{auth:?}").contains("hunter2"));
+        assert!(read(r#"{"derive":"hunter2"}"#, 0o640).unwrap().token.is_none());
         for (text, expected) in [
-            (r#"{"tokens":{"hunter2":"a"}}"#, "no token to present"),
+            (r#"{"tokens":{"hunter2":"a"}}"#, "lets others in by"),
+            (r#"{"token":"hunter2","issuers":["hunter2"]}"#, "file of the hub"),
+            (r#"{"token":"hunter2","hunter2":1}"#, "and nothing else"),
+            (r#"{"token":"a","token":"hunter2"}"#, "each once"),
+            (r#"["hunter2",null,null,null]"#, "and nothing else"),
+            ("{}", "no token to present"),
+            (r#"{"derive":""}"#, "its derive is empty"),
+            (r#"{"derive":["hunter2"]}"#, "its derive is no text"),
             (r#"{"token":"hunter2\n"}"#, "line break"),
             (r#"{"token":7}"#, "no text"),
-            (r#"{"token":"x","derive":7}"#, "derive secret is no text"),
-            (r#"{"token":"x","derive":"hunter2\n"}"#, "derive secret holds a line break"),
             (r#"{"token":"hunter2"#, "not JSON"),
             ("hunter2", "not JSON"),
             (&format!("{{\"token\":\"{}\"}}", "x".repeat(70_000)), "larger than"),

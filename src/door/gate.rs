@@ -28,6 +28,8 @@ pub enum Admission {
 pub struct Gate {
     begun: Begun,
     open: HashSet<RequestId>,
+    /// Requests that are answered when they are over, which nobody waits for at the end.
+    lasting: HashSet<RequestId>,
     /// Ids whose request was cancelled: its handler may still end, and its answer must not pass for another's.
     cancelled: VecDeque<RequestId>,
 }
@@ -52,7 +54,9 @@ impl Gate {
                 if let Some(refusal) = self.refusal(&id, &request.request) {
                     return Admission::Refuse(refusal);
                 }
-                self.open.insert(id);
+                let lasts = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
+                let requests = if lasts { &mut self.lasting } else { &mut self.open };
+                requests.insert(id);
             }
             JsonRpcMessage::Notification(_) if self.begun == Begun::No => {
                 return Admission::Absorb("a notification before initialize");
@@ -73,16 +77,17 @@ impl Gate {
     /// The request `id` has its answer.
     pub fn answered(&mut self, id: &RequestId) {
         self.open.remove(id);
+        self.lasting.remove(id);
     }
 
-    /// How many requests have no answer yet.
+    /// How many requests have no answer yet, those left out that last.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
     fn refusal(&mut self, id: &RequestId, request: &ClientRequest) -> Option<Refusal> {
         let invalid = |message: &str| Some(Refusal::invalid(Some(id.clone().into_json_value()), message));
-        if self.open.contains(id) || self.cancelled.contains(id) {
+        if [&self.open, &self.lasting].iter().any(|requests| requests.contains(id)) || self.cancelled.contains(id) {
             return invalid("this id is in use by another request");
         }
         match request {
@@ -117,7 +122,7 @@ impl Gate {
 
     fn cancel(&mut self, id: Option<&RequestId>) {
         let Some(id) = id else { return };
-        if self.open.remove(id) {
+        if self.open.remove(id) || self.lasting.remove(id) {
             if self.cancelled.len() >= MAX_CANCELLED {
                 self.cancelled.pop_front();
             }
@@ -190,6 +195,20 @@ mod tests {
         assert_eq!(offer(&mut gate, &request(6, "tools/call", &inline("2026-07-28"))), Ok(()));
         assert_eq!(offer(&mut gate, &json!({"jsonrpc": "2.0", "method": "notifications/x"})), Ok(()));
         assert_eq!(offer(&mut gate, &initialize(7)), Err(Some(-32600)), "begun already");
+    }
+
+    /// A request that lasts holds its id, and nobody waits for its end.
+    #[test]
+    fn what_lasts_is_not_waited_for() {
+        let mut gate = Gate::default();
+        let mut listen = inline("2026-07-28");
+        listen["notifications"] = json!({"resourceSubscriptions": ["plant://status"]});
+        let listen = request(1, "subscriptions/listen", &listen);
+        assert_eq!(offer(&mut gate, &listen), Ok(()));
+        assert_eq!(gate.open(), 0);
+        assert_eq!(offer(&mut gate, &listen), Err(Some(-32600)), "its id is in use");
+        gate.answered(&RequestId::Number(1));
+        assert_eq!(offer(&mut gate, &listen), Ok(()));
     }
 
     /// Two requests under one id would leave one of them without its answer.

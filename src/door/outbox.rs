@@ -13,6 +13,8 @@ use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
+use crate::mcp::text;
+
 /// A bounded queue of lines in front of a writer.
 #[derive(Debug)]
 pub struct Outbox<W> {
@@ -54,7 +56,8 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     pub fn put(&self, message: &impl Serialize) -> Result<(), serde_json::Error> {
         let mut queue = self.queue();
         let before = queue.bytes.len();
-        let written = serde_json::to_writer(&mut queue.bytes, message);
+        // What changes how text is shown is escaped here too: a line may end up before somebody's eyes.
+        let written = text::write(&mut queue.bytes, message);
         if written.is_err() {
             queue.bytes.truncate(before);
             return written;

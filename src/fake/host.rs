@@ -20,8 +20,9 @@ use super::{
     live::{Live, Why},
     names,
     plan::Plan,
-    standing::{Stage, Standing, on_the_network, part},
+    standing::{Standing, on_the_network, part},
     usher,
+    ways::{FakeKey, Stage},
 };
 use crate::{
     contract::{Contract, Problem},
@@ -123,6 +124,8 @@ pub struct FakeLine {
     pub since_ms: i64,
     /// Whether the network can reach it now; this process can in any case.
     pub on_network: bool,
+    /// What its frames are signed with, where frames are signed.
+    pub key: Option<FakeKey>,
     /// Calls it was given.
     pub calls: u64,
     /// Events it emitted by itself.
@@ -192,15 +195,15 @@ impl Fakes {
     /// Why it is not there.
     pub async fn start(&self, name: PeerName, plan: Plan) -> Result<FakeLine, StartFault> {
         let Some(stage) = &self.shared.stage else {
-            return Err(StartFault::Failed("a fake joins a broker, and this bridge is on none".into()));
+            return Err(StartFault::Failed("this bridge has nowhere to stand fakes up".into()));
         };
         let reserved = self.shared.reserve(&name)?;
         let starting = async {
             self.shared.is_free(&name).await?;
             let hands = hands(stage, &name, &plan).await?;
             let standing = Standing::up(stage, reserved, &name, plan, hands)?;
-            if let Err(fault) = standing.joined(&self.shared.host).await {
-                standing.fall(fault == StartFault::NameTaken(Taken::Peer)).await;
+            if let Err(fault) = standing.joined(stage, &self.shared.host).await {
+                standing.fall(&self.shared.host).await;
                 return Err(fault);
             }
             let (live, running, reserved) = standing.stays().ok_or(StartFault::Closing)?;
@@ -211,6 +214,11 @@ impl Fakes {
             () = self.shared.closing.cancelled() => Err(StartFault::Closing),
             started = starting => started,
         }
+    }
+
+    /// As whom a fake of this name is on the network, as far as that may surprise.
+    pub fn terms(&self, name: &PeerName) -> Vec<String> {
+        self.shared.stage.as_ref().map(|stage| stage.terms(name)).unwrap_or_default()
     }
 
     /// Takes a fake off the network, and waits until it is gone.
@@ -372,7 +380,8 @@ async fn keep(shared: Arc<Shared>, live: Arc<Live>, running: Running) {
     if why == Why::Taken {
         tracing::warn!(fake = %live.name(), "another peer goes by its name: the fake leaves it to that one");
     }
-    part(&live.node, running, why == Why::Taken).await;
+    let theirs = usher::others(&shared.host.network(), live.name(), &live.terms.shape);
+    part(&live.node, running, theirs).await;
     live.actor.rest().await;
     shared.free(live.name(), why == Why::Taken);
 }
@@ -394,6 +403,7 @@ fn line(live: &Live) -> FakeLine {
         namespaces: live.actor.plan().namespaces().map(|namespace| namespace.name.clone()).collect(),
         since_ms: live.since_ms,
         on_network: live.node.network().is_up(),
+        key: live.terms.key.clone(),
         calls,
         events,
     }

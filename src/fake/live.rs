@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
-use super::actor::Actor;
+use super::{
+    actor::Actor,
+    ways::{FakeKey, Gates},
+};
 use crate::{
     link::DownKind,
     node::{Network, Node},
@@ -16,12 +19,20 @@ use crate::{
 pub(super) struct Live {
     pub(super) node: Node,
     pub(super) actor: Actor,
+    pub(super) terms: Terms,
+    pub(super) since_ms: i64,
+    over: watch::Sender<Option<Why>>,
+}
+
+/// How it stands on the network.
+#[derive(Debug)]
+pub(super) struct Terms {
     /// What it announces: who announces something else under its name is somebody else.
     pub(super) shape: String,
-    pub(super) since_ms: i64,
-    /// Whether its link may connect.
-    pub(super) gate: watch::Sender<bool>,
-    over: watch::Sender<Option<Why>>,
+    /// Which of its links may connect.
+    pub(super) gates: Gates,
+    /// What its frames are signed with, if they are.
+    pub(super) key: Option<FakeKey>,
 }
 
 /// Why a fake is over.
@@ -34,8 +45,8 @@ pub(super) enum Why {
 }
 
 impl Live {
-    pub(super) fn new(node: Node, actor: Actor, shape: String, gate: watch::Sender<bool>, since_ms: i64) -> Self {
-        Self { node, actor, shape, since_ms, gate, over: watch::Sender::new(None) }
+    pub(super) fn new(node: Node, actor: Actor, terms: Terms, since_ms: i64) -> Self {
+        Self { node, actor, terms, since_ms, over: watch::Sender::new(None) }
     }
 
     pub(super) fn name(&self) -> &PeerName {

@@ -2,8 +2,9 @@
 //! it to say something particular (semantics 11); everybody on the network can call it like any other peer.
 //!
 //! Reading is pure: what a fake is to be ([`Plan`]) is settled before anything joins. [`Fakes`] keeps those that were
-//! started: each has its own connection and its own will, so that a process that dies takes its fakes off the network. They
-//! share the roster of the peer beside which they stand, and that one reaches them past any network.
+//! started: each has connections of its own to every network that the peer beside which they stand is on, so that a process that
+//! dies takes its fakes off. They share the roster of that peer, which reaches them past any network; keys and credentials of
+//! theirs are made of its own (`ways`).
 //!
 //! A fake never takes a name that somebody answers to (invariant 7): the name is reserved here, looked for on the network,
 //! and looked for again after joining; a fake connects again only when nobody took its name meanwhile, and leaves it to
@@ -26,11 +27,12 @@ mod stock;
 #[cfg(test)]
 mod tests;
 mod usher;
+mod ways;
 
 pub use code::Exec;
 pub use host::{FakeLine, Fakes, MOST, Over, StartFault, Taken, Withdrawn};
 pub use plan::{Plan, PlanFault};
-pub use standing::Stage;
+pub use ways::{FakeKey, Stage, Way};
 
 use crate::contract::{Contract, Namespace};
 

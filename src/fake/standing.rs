@@ -3,33 +3,22 @@
 
 use std::time::Duration;
 
-use tokio::{sync::watch, time::timeout};
+use tokio::time::timeout;
 
 use super::{
     actor::Actor,
-    code::{Exec, Hands},
+    code::Hands,
     host::{Reservation, StartFault, Taken},
-    live::Live,
+    live::{Live, Terms},
     plan::Plan,
+    usher::others,
+    ways::{QUEUE, Stage},
 };
 use crate::{
-    link::{DownKind, LinkId, loopback::Board, mqtt, now_ms},
+    link::{DownKind, DownReason, LinkId, now_ms},
     node::{Identity, Network, Node, Running, Seen},
-    wire::{PeerName, Prefix, Topics},
+    wire::PeerName,
 };
-
-/// Where fakes stand.
-#[derive(Clone, Debug)]
-pub struct Stage {
-    /// Beside whom, inside this process.
-    pub board: Board,
-    /// Which network, and as whom in the eyes of its broker; the name in it is replaced.
-    pub link: mqtt::Config,
-    /// What its topics begin with.
-    pub prefix: Prefix,
-    /// The leave to run code that scripts bring along, if there is one.
-    pub exec: Option<Exec>,
-}
 
 /// A fake between its start and its proof.
 #[derive(Debug)]
@@ -42,13 +31,12 @@ struct Up {
     node: Node,
     running: Running,
     actor: Actor,
-    shape: String,
-    gate: watch::Sender<bool>,
+    terms: Terms,
     reserved: Reservation,
 }
 
 impl Standing {
-    /// Starts it. Its link connects when [`Standing::joined`] lets it.
+    /// Starts it. Its links connect when [`Standing::joined`] lets them.
     pub(super) fn up(
         stage: &Stage,
         reserved: Reservation,
@@ -56,23 +44,23 @@ impl Standing {
         plan: Plan,
         hands: Option<Hands>,
     ) -> Result<Self, StartFault> {
-        let topics = Topics::new(&stage.prefix, name.clone()).map_err(|error| StartFault::Name(error.to_string()))?;
-        let (gate, allowed) = watch::channel(false);
         let seat = stage.board.seat(name, QUEUE).ok_or(StartFault::NameTaken(Taken::Fake))?;
-        let link = mqtt::start(config(&stage.link, topics, allowed), NETWORK);
+        let (mut links, gates, key) = stage.links(name)?;
+        links.push(seat);
         let (shape, serving) = (plan.shape(), plan.serving());
         let actor = Actor::new(name.clone(), plan, hands);
         let identity = Identity { name: name.clone(), serving, exposed: actor.exposed() };
-        let (node, running) = Node::start_hosted(identity, vec![link, seat]);
-        Ok(Self { up: Some(Up { node, running, actor, shape, gate, reserved }) })
+        let (node, running) = Node::start_hosted(identity, links);
+        Ok(Self { up: Some(Up { node, running, actor, terms: Terms { shape, gates, key }, reserved }) })
     }
 
-    /// Joins the network, beside `host`. Done when the host sees it there, and under its own name nobody else.
-    pub(super) async fn joined(&self, host: &Node) -> Result<(), StartFault> {
-        let Some(Up { node, shape, gate, .. }) = &self.up else { return Err(StartFault::Closing) };
+    /// Joins the networks that are there, beside `host`. Done when the host sees it on each of them, and under its own name
+    /// nobody else.
+    pub(super) async fn joined(&self, stage: &Stage, host: &Node) -> Result<(), StartFault> {
+        let Some(Up { node, terms, .. }) = &self.up else { return Err(StartFault::Closing) };
         let name = node.name();
-        let mine = |seen: &Seen| seen.shape.as_deref() == Some(shape);
-        // Seen inside, its link knows what to announce: then it may.
+        let mine = |seen: &Seen| seen.shape.as_deref() == Some(&terms.shape);
+        // Seen inside, its links know what to announce: then they may.
         let inside = host.network_when(SEEN, |network| network.roster.get(name).is_some_and(mine)).await;
         if on_the_network(&inside, name) {
             return Err(StartFault::NameTaken(Taken::Peer));
@@ -80,31 +68,46 @@ impl Standing {
         if !inside.roster.get(name).is_some_and(mine) {
             return Err(StartFault::Failed("it did not come up".into()));
         }
-        gate.send_replace(true);
-        let joined = |network: &Network| network.is_up() || trouble(network).is_some();
-        let own = node.network_when(JOIN, joined).await;
-        if !own.is_up() {
-            let (displaced, why) = trouble(&own).unwrap_or((false, "the broker did not take it in time".into()));
-            return Err(if displaced { StartFault::NameTaken(Taken::Peer) } else { StartFault::Failed(why) });
+        let ways: Vec<LinkId> = terms.gates.links().filter(|link| inside.is_swept(*link)).collect();
+        terms.gates.set(|link| ways.contains(&link));
+        self.connected(stage, &ways).await?;
+        let shown = |network: &Network, link: LinkId| !network.is_link_up(link) || is_seen_on(network, name, link);
+        let seen = host.network_when(SEEN, |network| ways.iter().all(|link| shown(network, *link))).await;
+        if seen.roster.get(name).is_some_and(|seen| !mine(seen)) {
+            return Err(StartFault::NameTaken(Taken::Peer));
         }
-        let seen = host.network_when(SEEN, |network| on_the_network(network, name)).await;
-        match seen.roster.get(name) {
-            Some(seen) if !mine(seen) => Err(StartFault::NameTaken(Taken::Peer)),
-            Some(_) if on_the_network(&seen, name) => Ok(()),
-            _ => Err(StartFault::Failed("it joined, and the network does not show it".into())),
+        match ways.iter().find(|link| !shown(&seen, **link)) {
+            Some(hidden) => Err(StartFault::Failed(stage.unseen(*hidden))),
+            None if on_the_network(&seen, name) => Ok(()),
+            None => Err(StartFault::Failed("the network went away while it joined".into())),
+        }
+    }
+
+    /// Waits until every one of these networks has it, or one of them will not.
+    async fn connected(&self, stage: &Stage, ways: &[LinkId]) -> Result<(), StartFault> {
+        let Some(Up { node, .. }) = &self.up else { return Err(StartFault::Closing) };
+        let all_up = |network: &Network| ways.iter().all(|link| network.is_link_up(*link));
+        let decided = |network: &Network| all_up(network) || trouble(network).is_some();
+        let own = node.network_when(JOIN, decided).await;
+        match trouble(&own) {
+            _ if all_up(&own) => Ok(()),
+            Some((_, down)) if down.kind == DownKind::Displaced => Err(StartFault::NameTaken(Taken::Peer)),
+            Some((link, down)) => Err(StartFault::Failed(stage.refused(link, down))),
+            None => Err(StartFault::Failed("the network did not take it in time".into())),
         }
     }
 
     /// What it is from now on, and what is awaited at its end.
     pub(super) fn stays(mut self) -> Option<(Live, Running, Reservation)> {
-        let Up { node, running, actor, shape, gate, reserved } = self.up.take()?;
-        Some((Live::new(node, actor, shape, gate, now_ms()), running, reserved))
+        let Up { node, running, actor, terms, reserved } = self.up.take()?;
+        Some((Live::new(node, actor, terms, now_ms()), running, reserved))
     }
 
-    /// Takes it down again. `name_is_theirs`: without touching what the network shows under its name.
-    pub(super) async fn fall(mut self, name_is_theirs: bool) {
+    /// Takes it down again, without touching what networks show of somebody else under its name.
+    pub(super) async fn fall(mut self, host: &Node) {
         if let Some(up) = self.up.take() {
-            up.leaves(name_is_theirs).await;
+            let theirs = others(&host.network(), up.node.name(), &up.terms.shape);
+            up.leaves(theirs).await;
         }
     }
 }
@@ -112,45 +115,25 @@ impl Standing {
 impl Drop for Standing {
     fn drop(&mut self) {
         if let Some(up) = self.up.take() {
-            tokio::spawn(up.leaves(false));
+            tokio::spawn(up.leaves(Vec::new()));
         }
     }
 }
 
 impl Up {
     /// The name is free again when this is done.
-    async fn leaves(self, name_is_theirs: bool) {
-        part(&self.node, self.running, name_is_theirs).await;
+    async fn leaves(self, theirs: Vec<LinkId>) {
+        part(&self.node, self.running, theirs).await;
         self.actor.rest().await;
         drop(self.reserved);
     }
 }
 
-/// Takes a fake off the network, within a bound.
-pub(super) async fn part(node: &Node, running: Running, name_is_theirs: bool) {
-    if name_is_theirs {
-        node.yield_name();
-    } else {
-        node.leave();
-    }
+/// Takes a fake off the network, within a bound; where its name is `theirs`, without a word.
+pub(super) async fn part(node: &Node, running: Running, theirs: Vec<LinkId>) {
+    node.yield_name(theirs);
     if timeout(LEAVE, running.ended()).await.is_err() {
-        tracing::warn!(fake = %node.name(), "it did not leave in time; the broker will notice by itself");
-    }
-}
-
-/// The link of a fake: cheap, because there may be many.
-fn config(like: &mqtt::Config, topics: Topics, gate: watch::Receiver<bool>) -> mqtt::Config {
-    mqtt::Config {
-        topics,
-        requests: true,
-        announce: true,
-        queue: QUEUE,
-        window: WINDOW,
-        hears: mqtt::Hears::Nothing,
-        gate: Some(gate),
-        looks: false,
-        yields: true,
-        ..like.clone()
+        tracing::warn!(fake = %node.name(), "it did not leave in time; the network will notice by itself");
     }
 }
 
@@ -159,22 +142,19 @@ pub(super) fn on_the_network(network: &Network, name: &PeerName) -> bool {
     network.roster.get(name).is_some_and(|seen| seen.links.iter().any(|link| !link.is_inside()))
 }
 
-/// What keeps it from the network, if something does: whether that is another peer of its name, and in words.
-fn trouble(network: &Network) -> Option<(bool, String)> {
-    let reasons = network.links.iter().filter_map(|(_, link)| link.down.as_ref());
-    let mut told = reasons.filter(|down| down.kind != DownKind::Joining);
-    told.next().map(|down| (down.kind == DownKind::Displaced, down.detail.clone()))
+fn is_seen_on(network: &Network, name: &PeerName, link: LinkId) -> bool {
+    network.roster.get(name).is_some_and(|seen| seen.links.contains(&link))
 }
 
-/// The number of its link to the network.
-const NETWORK: LinkId = LinkId(0);
+/// What keeps it from a network, if something does. A link that may not connect yet is in no trouble.
+fn trouble(network: &Network) -> Option<(LinkId, &DownReason)> {
+    let reasons = network.links.iter().filter_map(|(id, link)| Some((*id, link.down.as_ref()?)));
+    reasons.into_iter().find(|(_, down)| down.kind != DownKind::Joining)
+}
+
 /// How long joining may take.
 const JOIN: Duration = Duration::from_secs(10);
 /// How long the host may take to see it.
 const SEEN: Duration = Duration::from_secs(2);
 /// How long leaving may take.
 const LEAVE: Duration = Duration::from_secs(2);
-/// Commands and events that wait in its links.
-const QUEUE: usize = 64;
-/// Messages of its that may be unacknowledged.
-const WINDOW: u16 = 4;

@@ -5,7 +5,12 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value as Json, json};
 use tokio::time::Instant;
 
-use super::{Plan, PlanFault, actor::Actor, live::Live};
+use super::{
+    Plan, PlanFault,
+    actor::Actor,
+    live::{Live, Terms},
+    ways::Gates,
+};
 use crate::{
     contract::{
         Contract,
@@ -66,7 +71,7 @@ impl Double {
         let (node, _running) = Node::start_hosted(identity, vec![theirs]);
         let identity = Identity { name: name("hmi"), serving: Serving::default(), exposed: Vec::new() };
         let (hmi, _running) = Node::start(identity, vec![ours]);
-        let live = Live::new(node, actor, shape, tokio::sync::watch::Sender::new(true), 0);
+        let live = Live::new(node, actor, Terms { shape, gates: Gates::default(), key: None }, 0);
         Self { hmi, live: Arc::new(live) }
     }
 
@@ -207,7 +212,7 @@ async fn s126_a_fake_describes_itself_as_recorded_and_its_components_too() {
     }
     assert_eq!(described.get("validating"), Some(&true.into()));
     let shape = double.hmi.network().roster.iter().next().unwrap().1.shape.clone();
-    assert_eq!(shape.as_deref(), Some(double.live.shape.as_str()), "it is known before it is announced");
+    assert_eq!(shape.as_deref(), Some(double.live.terms.shape.as_str()), "it is known before it is announced");
 }
 
 /// The recorded calls: those of handlers are for whoever may run code; a code nobody knows is refused at the start, where

@@ -12,7 +12,7 @@ use super::{
     host::Shared,
     live::{Live, Why},
 };
-use crate::{node::Network, wire::PeerName};
+use crate::{link::LinkId, node::Network, wire::PeerName};
 
 /// Goes until the host has left the network.
 pub(super) async fn run(shared: Weak<Shared>, mut network: watch::Receiver<Arc<Network>>) {
@@ -34,17 +34,24 @@ pub(super) async fn run(shared: Weak<Shared>, mut network: watch::Receiver<Arc<N
     }
 }
 
-/// Whether the name of a fake is still its own, and whether it may connect.
+/// Whether the name of a fake is still its own, and over which links it may connect.
 pub(super) fn look(live: &Live, network: &Network) {
-    let theirs = network.roster.get(live.name()).is_some_and(|seen| {
-        let outside = seen.announced && seen.links.iter().any(|link| !link.is_inside());
-        outside && seen.shape.as_deref() != Some(&live.shape)
-    });
+    let theirs = !others(network, live.name(), &live.terms.shape).is_empty();
     if theirs {
         live.end(Why::Taken);
     }
+    // Each link waits until its own network was swept: on another one the name may be somebody's.
     let may = network.is_settled() && !theirs;
-    live.gate.send_if_modified(|gate| std::mem::replace(gate, may) != may);
+    live.terms.gates.set(|link| may && network.is_swept(link));
+}
+
+/// The networks on which somebody else than the one who announces this shape goes by this name. One that tells no shape may have
+/// heard of it from another network, by way of a peer on both.
+pub(super) fn others(network: &Network, name: &PeerName, shape: &str) -> Vec<LinkId> {
+    let told = || network.roster.get(name).into_iter().flat_map(|seen| &seen.told);
+    let is_known = told().any(|(_, told)| told.as_deref() == Some(shape));
+    let is_other = |told: Option<&str>| told.map_or(!is_known, |told| told != shape);
+    told().filter(|(_, told)| is_other(told.as_deref())).map(|(link, _)| *link).collect()
 }
 
 /// Only a settled roster says that somebody is gone. Fakes call nobody: of them nothing is told.

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::select;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::{DownKind, DownReason, LinkEvent, Outbound, Rejection};
@@ -101,6 +101,14 @@ impl<C, G> Seat<C, G> {
         if matches!(end, End::Left) {
             self.tell(LinkEvent::Closed).await.ok();
         }
+    }
+}
+
+/// Waits until a connection may be attempted. A sender that is gone has forbidden it for good.
+pub(super) async fn opens(gate: &mut Option<watch::Receiver<bool>>) {
+    let Some(gate) = gate else { return };
+    if gate.wait_for(|open| *open).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

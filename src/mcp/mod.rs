@@ -27,6 +27,7 @@ pub mod result;
 pub mod schema;
 pub mod server;
 mod settling;
+mod subscriptions;
 pub mod text;
 pub mod tools;
 

@@ -144,7 +144,7 @@ pub struct Tool {
     /// Those that are not, with why.
     withheld: Vec<(&'static str, &'static str)>,
     /// What is said of it only where the process offers what that needs.
-    further: Vec<(Need, &'static str)>,
+    further: Option<(Need, &'static str)>,
 }
 
 impl std::fmt::Debug for Tool {
@@ -181,12 +181,11 @@ impl Tool {
             start: Box::new(start),
             needing: Vec::new(),
             withheld: Vec::new(),
-            further: Vec::new(),
+            further: None,
         }
     }
 
-    /// The same with an argument that is there only where the process offers what it needs: what is refused anyway is not
-    /// shown.
+    /// The same with an argument that is there only where the process offers what it needs: what would be refused is not shown.
     #[must_use]
     pub fn argument_needs(mut self, argument: &'static str, need: Need) -> Self {
         self.needing.push((argument, need));
@@ -196,7 +195,7 @@ impl Tool {
     /// The same with a further word in its description, where the process offers what that is about.
     #[must_use]
     pub fn says_where(mut self, need: Need, words: &'static str) -> Self {
-        self.further.push((need, words));
+        self.further = Some((need, words));
         self
     }
 
@@ -204,7 +203,7 @@ impl Tool {
     fn within(mut self, offer: Offer) -> Self {
         let missing = |(argument, need): &(&'static str, Need)| Some((*argument, offer.missing_flag(*need)?));
         self.withheld = self.needing.iter().filter_map(missing).collect();
-        for (_, words) in self.further.iter().filter(|(need, _)| offer.missing_flag(*need).is_none()) {
+        if let Some((_, words)) = self.further.filter(|(need, _)| offer.missing_flag(*need).is_none()) {
             self.spec.description.to_mut().push_str(words);
         }
         self

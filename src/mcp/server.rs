@@ -27,6 +27,7 @@ use super::{
     load::{ClientLoad, Limits, Load, Work},
     progress::report,
     registry::Registry,
+    subscriptions::{Listeners, Subscribed},
 };
 use crate::plant::Plant;
 
@@ -71,6 +72,7 @@ pub(super) struct Front {
     load: Arc<Load>,
     longest_call: Option<Duration>,
     pub(super) shared: Arc<Shared>,
+    pub(super) listeners: Arc<Listeners>,
     /// What clients are told of the process: any, and one that may only look. Made when one asks.
     info: [OnceLock<ServerConfig>; 2],
     /// How many sessions each client has.
@@ -86,6 +88,7 @@ impl Server {
             load: Load::new(config.limits),
             longest_call: config.longest_call,
             shared: Arc::new(Shared { cursors: Cursors::new(config.cursor_key), incidents: config.incidents }),
+            listeners: Arc::default(),
             info: Default::default(),
             sessions: Mutex::default(),
         }))
@@ -103,6 +106,8 @@ impl Server {
             comes_back: true,
             places: self.0.load.client(client),
             closing: CancellationToken::new(),
+            until: CancellationToken::new(),
+            subscribed: Arc::default(),
         }
     }
 
@@ -122,6 +127,9 @@ pub struct Session {
     comes_back: bool,
     places: ClientLoad,
     closing: CancellationToken,
+    /// Cancelled when nothing is to be listened to any more.
+    pub(super) until: CancellationToken,
+    pub(super) subscribed: Arc<Subscribed>,
 }
 
 /// Stands in a request's extensions when the arguments of a tool call are no object: the SDK's type cannot hold them, and
@@ -142,6 +150,12 @@ impl Session {
         Self { comes_back: false, ..self }
     }
 
+    /// The same session, which listens until then at the latest.
+    #[must_use]
+    pub fn listening_until(self, until: CancellationToken) -> Self {
+        Self { until, ..self }
+    }
+
     /// Cancelled by the door when the session ends before its calls: every wait ends, the work goes on by itself.
     pub fn closing(&self) -> CancellationToken {
         self.closing.clone()
@@ -151,6 +165,7 @@ impl Session {
     /// within a bound. To be called once, by the door.
     pub async fn end(&self) {
         self.closing.cancel();
+        self.subscribed.end();
         {
             let mut sessions = self.front.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             let left = sessions.get(&self.client).map_or(0, |open| open.saturating_sub(1));
@@ -240,7 +255,7 @@ impl Session {
         }
     }
 
-    async fn gone(&self, context: &RequestContext<RoleServer>) {
+    pub(super) async fn gone(&self, context: &RequestContext<RoleServer>) {
         tokio::select! {
             () = context.ct.cancelled() => {}
             () = self.closing.cancelled() => {}
@@ -265,6 +280,7 @@ fn info(registry: &Registry, read_only: bool) -> ServerConfig {
     capabilities.prompts = Some(prompts);
     let mut resources = ResourcesCapability::default();
     resources.list_changed = Some(false);
+    resources.subscribe = Some(true);
     capabilities.resources = Some(resources);
     capabilities.completions = Some(Map::new());
     let name = Implementation::new("plantbridge", env!("CARGO_PKG_VERSION")).with_title("plantbridge");

@@ -33,6 +33,15 @@ pub fn compact(value: &impl Serialize) -> String {
     write_with(value, Safe(CompactFormatter))
 }
 
+/// Writes the JSON of `value`, as [`compact`] does, behind what is there.
+///
+/// # Errors
+///
+/// `value` has no JSON; part of it may have been written.
+pub fn write(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, Safe(CompactFormatter)))
+}
+
 /// `text` on one line: unsafe characters and backslashes escaped, nothing cut.
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -153,10 +162,13 @@ mod tests {
 
     /// results.md 1: two-space indented, laid out as everybody's pretty printer does.
     #[test]
-    fn pretty_lays_out_as_usual() {
+    fn json_lays_out_as_usual() {
         let value = serde_json::json!({"a": [1, {"b": null}], "c": {}, "d": []});
         assert_eq!(pretty(&value), serde_json::to_string_pretty(&value).unwrap());
         assert_eq!(compact(&value), value.to_string());
+        let mut written = b"> ".to_vec();
+        write(&mut written, &value).unwrap();
+        assert_eq!(written, format!("> {value}").into_bytes());
     }
 
     #[test]

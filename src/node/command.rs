@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     contract::context::{Change, TopologyFault},
+    link::LinkId,
     wire::{Correlation, PeerName, Value},
 };
 
@@ -69,10 +70,10 @@ pub(super) struct Emission {
 pub(super) type Caller = oneshot::Sender<Result<(Answered, Option<watch::Receiver<TicketLog>>), CallError>>;
 
 /// What the handle gives back. Unbounded in form only: each call and each subscription releases at most once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Release {
     Abandon(CallId),
     Unsubscribe(SubscriptionId),
-    Leave,
-    Yield,
+    /// And on these links without a word.
+    Leave(Vec<LinkId>),
 }

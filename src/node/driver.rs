@@ -265,17 +265,18 @@ impl Driver {
                 self.listeners.remove(&id);
                 self.state.unsubscribe(id, fresh(), now);
             }
-            Release::Leave => self.leave(now, || Outbound::Leave),
-            Release::Yield => self.leave(now, || Outbound::Yield),
+            Release::Leave(theirs) => self.leave(now, &theirs),
         }
     }
 
-    fn leave(&mut self, now: Now, said: fn() -> Outbound) {
+    /// Leaves, and without a word where somebody else goes by our name.
+    fn leave(&mut self, now: Now, theirs: &[LinkId]) {
+        let said = |link: &LinkId| if theirs.contains(link) { Outbound::Yield } else { Outbound::Leave };
         self.leaving = true;
         self.state.close(now);
         self.drain();
         // A link whose queue is full is not coming back to read it: it is dropped, which ends it.
-        self.links.retain(|(_, link)| link.outbound.try_send(said()).is_ok());
+        self.links.retain(|(id, link)| link.outbound.try_send(said(id)).is_ok());
     }
 
     fn drain(&mut self) {

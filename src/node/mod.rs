@@ -105,6 +105,11 @@ impl Network {
         self.is_up() && self.links.iter().all(|(id, link)| id.is_inside() || known(link))
     }
 
+    /// Whether this link is up and has completed its first sweep of presence.
+    pub fn is_swept(&self, link: LinkId) -> bool {
+        self.links.iter().any(|(id, state)| *id == link && state.down.is_none() && state.settled)
+    }
+
     /// Whether a link that leads to this peer is up.
     pub fn reaches(&self, peer: &Seen) -> bool {
         peer.links.iter().any(|link| self.is_link_up(*link))
@@ -313,12 +318,12 @@ impl Node {
     /// Leaves the network: what waits is resolved, the departure is announced, links are flushed and closed. Await
     /// [`Running`] for the end of it.
     pub fn leave(&self) {
-        let _ = self.shared.releases.send(Release::Leave);
+        let _ = self.shared.releases.send(Release::Leave(Vec::new()));
     }
 
-    /// Leaves the network without a word, because somebody else goes by our name there.
-    pub fn yield_name(&self) {
-        let _ = self.shared.releases.send(Release::Yield);
+    /// Leaves the network, and on these links without a word, because somebody else goes by our name there.
+    pub fn yield_name(&self, links: Vec<LinkId>) {
+        let _ = self.shared.releases.send(Release::Leave(links));
     }
 
     /// Another peer left the network: what it held here ends. For a peer that keeps no roster of its own.

@@ -86,6 +86,7 @@ impl Plant {
             let plan = Plan::new(contract, script.as_ref(), now_ms(), may_run);
             let plan = plan.map_err(|fault| unplayable(label, fault))?;
             warnings.extend(plan.warnings().iter().cloned());
+            warnings.extend(self.fakes().terms(&name));
             let is_component = |namespace: &&crate::contract::Namespace| namespace.component.is_some();
             let components = plan.namespaces().filter(is_component).map(|namespace| namespace.name.clone()).collect();
             let (emits, collections, handlers) = (plan.emits(), plan.collections(), plan.handlers());

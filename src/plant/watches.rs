@@ -12,6 +12,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, timeout, timeout_at},
 };
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
@@ -33,7 +34,7 @@ const MAX_WATCHES: usize = 64;
 /// How long nobody reads a watch before it ends.
 const IDLE: Duration = Duration::from_hours(1);
 /// How long the answer to the subscription is awaited.
-const ATTACH_PATIENCE: Duration = Duration::from_secs(12);
+pub(super) const ATTACH_PATIENCE: Duration = Duration::from_secs(12);
 /// How much of a peer's refusal is kept.
 const MAX_WHY: usize = 256;
 /// The longest part of an id that is taken from what is watched.
@@ -80,22 +81,26 @@ struct Opened {
     declared: Declared,
 }
 
-/// What a watch shares with its task.
+/// What a watch shares with its task, and with whoever waits for news of it.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     log: Mutex<Log>,
     read: Mutex<Instant>,
-    news: Notify,
+    /// Something was written.
+    pub(super) news: Notify,
+    /// The watch has ended.
+    pub(super) over: CancellationToken,
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         self.task.abort();
+        self.shared.over.cancel();
     }
 }
 
 impl Shared {
-    fn log(&self) -> MutexGuard<'_, Log> {
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,6 +138,7 @@ impl Shared {
 
     /// Hears until nobody has read for too long, or the node has left.
     async fn hear(self: Arc<Self>, mut subscription: Subscription, stream: Stream) {
+        let _over = self.over.clone().drop_guard();
         loop {
             match timeout_at(self.ends(), subscription.next()).await {
                 Ok(Some(heard)) => self.take(heard, &stream),
@@ -150,6 +156,12 @@ impl Watches {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.retain(|_, watch| !watch.task.is_finished() && watch.shared.ends() > Instant::now());
         held
+    }
+
+    /// What a watch shares.
+    pub(super) fn shared(&self, watch: &str) -> Result<Arc<Shared>, PlantError> {
+        let held = self.held();
+        held.get(watch).map(|watch| watch.shared.clone()).ok_or_else(|| Self::unknown(&held, watch))
     }
 
     /// Short, readable, and never that of another process's watch.
@@ -215,6 +227,7 @@ impl Plant {
             log: Mutex::new(Log::new(paths)),
             read: Mutex::new(Instant::now()),
             news: Notify::new(),
+            over: CancellationToken::new(),
         });
         let opening = match self.node().subscribe(stream.clone()) {
             Ok(subscription) => self.opened(subscription, &shared, &stream).await,
@@ -313,21 +326,9 @@ impl Plant {
         Ok(())
     }
 
-    /// Waits until a watch holds a record beyond `index`. Dropping the future loses nothing.
-    pub async fn watch_moved(&self, watch: &str, index: u64) -> Result<(), PlantError> {
-        let shared = {
-            let held = self.shared.watches.held();
-            held.get(watch).map(|watch| watch.shared.clone()).ok_or_else(|| Watches::unknown(&held, watch))?
-        };
-        loop {
-            let news = shared.news.notified();
-            tokio::pin!(news);
-            news.as_mut().enable();
-            if shared.log().written() > index {
-                return Ok(());
-            }
-            news.await;
-        }
+    /// Whether there is a watch of this id.
+    pub fn has_watch(&self, watch: &str) -> bool {
+        self.shared.watches.held().contains_key(watch)
     }
 
     /// What a watch holds since an answer arrived, and what was missed since.

@@ -26,8 +26,8 @@ use super::{
 use crate::{
     link::now_ms,
     wire::{
-        instant,
-        signing::{Claims, Secret, mint},
+        PeerName, instant,
+        signing::{Claims, Minter, Secret},
     },
 };
 
@@ -44,8 +44,8 @@ pub struct ScriptsConfig {
     pub place: Whereabouts,
     /// The bridge's own name.
     pub bridge: String,
-    /// What credentials are minted with, for hubs that take the bridge's word.
-    pub derive: Option<Secret>,
+    /// What mints their credentials, for hubs that take the bridge's word.
+    pub minter: Option<Minter>,
     /// What they may use up.
     pub bounds: Bounds,
 }
@@ -322,16 +322,19 @@ impl Shared {
 
     /// A credential for this run, if there is something to mint it with. The bridge's own never reaches a script.
     fn token(&self, peer: &str, id: &str, now: i64) -> Option<Secret> {
-        let secret = self.config.derive.as_ref()?;
+        let minter = self.config.minter.as_ref()?;
+        let subject = PeerName::configured(peer).ok()?;
+        let issued_ms = u64::try_from(now).ok()?;
         let id = format!("script-{id}");
         let claims = Claims {
-            credential_id: &id,
-            subject: peer,
-            issuer: &self.config.bridge,
-            issued_at: now,
-            expires_at: now.saturating_add(GOOD_FOR_MS),
+            id: &id,
+            subject: &subject,
+            roles: &["ai-program"],
+            generation: 2,
+            issued_ms,
+            expires_ms: issued_ms.saturating_add(GOOD_FOR_MS),
         };
-        Some(mint(secret, &claims))
+        Some(minter.mint(&claims))
     }
 }
 
@@ -388,7 +391,7 @@ const fn credential(minted: bool) -> &'static str {
 }
 
 /// How long a credential is good, in milliseconds (wire.md 8.5).
-const GOOD_FOR_MS: i64 = 4 * 60 * 60 * 1000;
+const GOOD_FOR_MS: u64 = 4 * 60 * 60 * 1000;
 /// Files each process of a script may have open.
 const OPEN_FILES: u64 = 4_096;
 /// Bytes of a file a script writes.

@@ -2,7 +2,12 @@
 //! tools, prompts and resources the suite asks for in place of the plant. `cargo xtask conform` starts it; nobody ships it.
 //!
 //! It says where it is in one line on standard output, and ends with its standard input.
-#![expect(clippy::print_stdout, clippy::expect_used, reason = "a program for one test: it says its address, or fails")]
+#![expect(
+    clippy::print_stdout,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a program for one test: it says its address, or fails"
+)]
 
 mod asking;
 mod offered;

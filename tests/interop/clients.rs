@@ -77,6 +77,23 @@ fn the_inspector_lists_and_calls_in_every_era() {
     inspects_in_every_era(&[PLANTBRIDGE, "mcp", "--demo"], &[]);
 }
 
+/// Whatever a process offers, no client is shown a schema that it would refuse, through either door.
+#[test]
+fn every_set_of_tools_is_portable() {
+    let contracts = concat!(env!("CARGO_MANIFEST_DIR"), "/contracts");
+    let (looking, stored) = (["--read-only"], ["--contracts", contracts]);
+    let mut seen: Vec<Value> = Vec::new();
+    for flags in [vec![], looking.to_vec(), stored.to_vec(), [&looking[..], &stored].concat()] {
+        let strict =
+            |server: &[&str]| inspector("auto", server, &["tools/list", "--strict"])["result"]["tools"].clone();
+        let over_stdio = strict(&[&[PLANTBRIDGE, "mcp", "--demo"], &flags[..]].concat());
+        let (_bridge, url) = Bridge::with_door_and(&flags, &[]);
+        assert_eq!(strict(&[&url]), over_stdio, "{flags:?}");
+        assert!(!seen.contains(&over_stdio), "{flags:?} changes nothing");
+        seen.push(over_stdio);
+    }
+}
+
 /// Over HTTP, with a token.
 #[test]
 fn the_inspector_comes_in_with_its_token() {

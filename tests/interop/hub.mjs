@@ -1,16 +1,19 @@
 // A hub that shares nothing with the crate: the socket.io server, and what the wire says a hub does with presence and frames.
 // It is a peer too, named `bus-1`, which exposes nothing.
 //
-// Options: --port (0 for any), --tokens '{"token": "name"}' (only those get in, each under its name), --ping MS (the heartbeat,
-//   and how long a peer may take to answer), --bus (serves the path `bus`: mirrors what it passes on), --json (writes frames as
-//   JSON, as a network does that is configured so)
-// It prints {"hub": url} when it listens, {"announced": name, "v": …} for every announcement, {"gone": name}, {"pong": name}
+// Options: --port (0 for any), --tokens '{"token": "name"}' (only those get in, each under its name), --issuers
+//   '{"name": "secret"}' (who may vouch for programs of their own, by credentials that wire.md 8.5 tells of), --ping MS (the
+//   heartbeat, and how long a peer may take to answer), --bus (serves the path `bus`: mirrors what it passes on), --json (writes
+//   frames as JSON, as a network does that is configured so)
+// It prints {"presented": token, "as": name, "roles": …} for everybody it lets in by a token,
+//   {"hub": url} when it listens, {"announced": name, "v": …} for every announcement, {"gone": name}, {"pong": name}
 // with --ping, with --tell {"relayed": kind, "hops": …, "codec": …} for every frame it passes on, and {"tapped": count} with --bus.
 // Wishes on stdin: {"do":"cut","name":…} ends a connection, {"do":"stop"} sends everybody away and ends,
 //   {"do":"ghost","name":…,"state":…} tells everybody of a peer that is not there, {"do":"legacy","name":…} sends a frame of the
 //   older layout, {"do":"raw","name":…,"flat":{…}} sends a flat frame as it is given.
 
 import { createRequire } from 'node:module';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import path from 'node:path';
 import { installed, listen, say } from './wire.mjs';
@@ -23,6 +26,7 @@ const ME = 'bus-1';
 const words = process.argv.slice(2);
 const option = (name, otherwise) => (words.includes(name) ? words[words.indexOf(name) + 1] : otherwise);
 const tokens = JSON.parse(option('--tokens', 'null'));
+const issuers = JSON.parse(option('--issuers', '{}'));
 const peers = new Map();
 const ping = Number(option('--ping', '25000'));
 const asJson = words.includes('--json');
@@ -35,10 +39,28 @@ const asked = new Map();
 const http = createServer();
 const hub = new Server(http, { maxHttpBufferSize: 1_000_000, pingInterval: ping, pingTimeout: Math.min(ping * 4, 20_000) });
 
+/** What a credential claims that an issuer signed; nothing if it does not hold. */
+function vouched(token) {
+  const [form, encoded, signature] = String(token).split('.');
+  if (form !== 'srpc-d1' || !signature) return undefined;
+  const claims = JSON.parse(Buffer.from(encoded, 'base64').toString('utf8'));
+  const secret = issuers[claims.issuer];
+  if (!secret) return undefined;
+  const sorted = JSON.stringify(Object.fromEntries(Object.entries(claims).sort(([a], [b]) => (a < b ? -1 : 1))));
+  const right = createHmac('sha256', Buffer.from(secret, 'utf8')).update(`srpc-d1.${sorted}`).digest();
+  const given = Buffer.from(signature, 'base64');
+  const now = Date.now();
+  const holds = now - 5000 < claims.expiresAt && claims.issuedAt <= now + 5000;
+  return given.length === right.length && timingSafeEqual(given, right) && holds ? claims : undefined;
+}
+
 hub.use((socket, next) => {
-  const name = tokens?.[socket.handshake.auth.token];
-  if (tokens && !name) return next(new Error('unauthorized'));
-  socket.data.only = name;
+  if (!tokens) return next();
+  const { token } = socket.handshake.auth;
+  const claims = tokens[token] ? { subject: tokens[token] } : vouched(token);
+  if (!claims) return next(new Error('unauthorized'));
+  say({ presented: token, as: claims.subject, roles: claims.roles, generation: claims.generation });
+  socket.data.only = claims.subject;
   return next();
 });
 

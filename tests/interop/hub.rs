@@ -1,10 +1,11 @@
 //! The bridge on a hub of other making, the socket.io server, with a device of other making behind it.
 
+use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::{Bridge, Broker, Hub, PATIENCE, Peer, error_of, structured};
+use crate::support::{Bridge, Broker, Hub, PATIENCE, PLANTBRIDGE, Peer, error_of, structured};
 
 const NAME: &str = "bridge-test";
 
@@ -147,6 +148,89 @@ fn a_token_opens_a_hub_and_is_never_shown() {
     };
     assert!(refused["fix"].as_str().is_some_and(|fix| fix.contains("PLANTBRIDGE_TOKEN")), "{refused}");
     assert!(!refused.to_string().contains("hunter2") && !bridge.stderr().contains("hunter2"), "{refused}");
+}
+
+fn boiler() -> Value {
+    let number = json!({"kind": "number", "min": 0, "max": 200});
+    let methods = json!({"read": {"params": [], "returns": number, "semantics": "query"}});
+    json!({"schema": 1, "version": "1", "namespaces": {"boiler": {"version": "4", "methods": methods}}})
+}
+
+/// What another process gets from the fake, over the hub.
+fn read_by_another(hub: &Hub, token: Option<&str>) -> String {
+    let mut command = Command::new(PLANTBRIDGE);
+    command.args(["call", "double", "boiler.read", "--name", "hmi", "--hub", &hub.url]);
+    let output = command.envs(token.map(|token| ("PLANTBRIDGE_TOKEN", token))).output();
+    let output = output.expect("the binary can be started");
+    String::from_utf8(output.stdout).expect("text") + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// A fake on a hub is a peer of it by a connection of its own: others call it, and a bridge that is killed takes it off.
+#[test]
+fn a_fake_stands_on_a_hub_of_other_making() {
+    let mut hub = Hub::start(&[]);
+    let _peer = Peer::join_at(&hub.url, "scale-1", &[]);
+    let mut bridge = bridge(&hub);
+    structured(&bridge.call("start_fake", &json!({"name": "double", "schema": boiler()})));
+    assert_eq!(hub.announced("double")["v"], 2);
+    assert!(read_by_another(&hub, None).starts_with("100"), "{}", read_by_another(&hub, None));
+    // A device comes, and has its name.
+    let _real = Peer::join_at(&hub.url, "double", &[]);
+    let until = Instant::now() + PATIENCE;
+    while structured(&bridge.call("list_fakes", &json!({})))["withdrawn"][0]["peer"] != "double" {
+        assert!(Instant::now() < until, "it does not withdraw: {}", bridge.stderr());
+    }
+    let add = json!({"peer": "double", "namespace": "scale", "method": "add", "args": [1, 2]});
+    assert_eq!(structured(&bridge.call_once_joined("call_method", &add))["result"], 3);
+    structured(&bridge.call("start_fake", &json!({"name": "double-2", "schema": boiler()})));
+    bridge.kill();
+    hub.child.wait_for("end of the fake", |line| (line["gone"] == "double-2").then_some(()));
+}
+
+/// The file of `--auth`, for us alone.
+fn auth(folder: &tempfile::TempDir, text: Value) -> String {
+    let file = folder.path().join("auth.json");
+    std::fs::write(&file, text.to_string()).expect("the scratch folder can be written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&file, mode).expect("the file is ours");
+    file.display().to_string()
+}
+
+/// F-33: on a hub that ties a token to a name, a fake is let in by a credential of its own that its bridge mints. Without one,
+/// or with one that the hub does not take, its start fails with the reason and leaves nothing.
+#[test]
+fn f33_a_hub_with_tokens_lets_a_fake_in_whom_its_bridge_vouches_for() {
+    let tokens = r#"{"tok-bridge": "bridge-test", "tok-hmi": "hmi"}"#;
+    let mut hub = Hub::start(&["--tokens", tokens, "--issuers", r#"{"bridge-test": "what-the-hub-knows"}"#]);
+    let folder = tempfile::tempdir().expect("a scratch folder can be made");
+    for (file, reason) in [
+        (json!({"token": "tok-bridge"}), "`derive` secret"),
+        (json!({"token": "tok-bridge", "derive": "something else"}), "list this bridge as an issuer"),
+    ] {
+        let auth = auth(&folder, file);
+        let mut bridge = Bridge::start(&["--hub", &hub.url, "--name", NAME, "--auth", &auth], &[]);
+        bridge.call_once_joined("list_peers", &json!({}));
+        let refused = bridge.call("start_fake", &json!({"name": "double", "schema": boiler()}));
+        let error = error_of(&refused);
+        assert_eq!((&error["code"], &error["outcome"]), (&json!("fake_failed"), &json!("not_run")), "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
+        assert_eq!(structured(&bridge.call("list_fakes", &json!({})))["matched"], 0);
+    }
+    assert!(hub.child.heard(|line| (line["announced"] == "double").then_some(())).is_empty());
+    let auth = auth(&folder, json!({"token": "tok-bridge", "derive": "what-the-hub-knows"}));
+    let mut bridge = Bridge::start(&["--hub", &hub.url, "--name", NAME, "--auth", &auth], &[]);
+    bridge.call_once_joined("list_peers", &json!({}));
+    structured(&bridge.call("start_fake", &json!({"name": "double", "schema": boiler()})));
+    let let_in = hub.child.wait_for("credential", |line| (line["as"] == "double").then(|| line.clone()));
+    assert_eq!((&let_in["roles"], &let_in["generation"]), (&json!(["ai-program", "simulated"]), &json!(2)));
+    let answer = read_by_another(&hub, Some("tok-hmi"));
+    assert!(answer.starts_with("100"), "{answer}");
+    // Cut off, it comes back with another one.
+    hub.announced("double");
+    hub.wish(&json!({"do": "cut", "name": "double"}));
+    let again = hub.child.wait_for("credential", |line| (line["as"] == "double").then(|| line["presented"].clone()));
+    assert_ne!(again, let_in["presented"]);
+    hub.announced("double");
 }
 
 /// A broker and a hub at once, with the binary as people start it: one roster.

@@ -18,6 +18,7 @@ mod fakes;
 mod foreign;
 mod hub;
 mod misbehaviour;
+mod one_state;
 mod people;
 mod process;
 mod relay;

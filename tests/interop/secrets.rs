@@ -3,10 +3,12 @@
 use std::process::Command;
 
 use base64::Engine as _;
-use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
+use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
+use sha2::Sha256;
 
-use crate::support::{Bridge, Broker, BrokerOptions, Caller, Keys, Kind, PLANTBRIDGE, Peer, error_of};
+use crate::support::{Bridge, Broker, BrokerOptions, Caller, Hub, Keys, Kind, PLANTBRIDGE, Peer, error_of, structured};
 
 /// Every variable that holds a secret, whether this build reads it or not.
 const VARIABLES: [(&str, &str); 8] = [
@@ -31,7 +33,7 @@ fn no_secret(written: &str, secrets: &[String]) {
     let lower = written.to_lowercase();
     for secret in secrets {
         // Keys are base64 already; their bytes are secret in every other form too.
-        let decoded = base64::prelude::BASE64_STANDARD.decode(secret).ok();
+        let decoded = BASE64_STANDARD.decode(secret).ok();
         for bytes in [Some(secret.as_bytes().to_vec()), decoded].into_iter().flatten() {
             let hex = hex::encode(&bytes);
             let listed = bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
@@ -42,6 +44,20 @@ fn no_secret(written: &str, secrets: &[String]) {
         }
         assert!(!written.contains(secret.as_str()), "{secret:?} was written:\n{written}");
     }
+}
+
+fn boiler() -> Value {
+    json!({"schema": 1, "version": "1", "namespaces": {"boiler": {"version": "4", "methods": {"read": {"params": []}}}}})
+}
+
+/// The key of a fake, as the rustdoc of its making tells: the secret, or the seed of a pair.
+fn key_of_fake(kind: Kind, key: &[u8], name: &str) -> String {
+    let tag = |key: &[u8], bytes: &[u8]| {
+        Hmac::<Sha256>::new_from_slice(key).expect("any length will do").chain_update(bytes).finalize().into_bytes()
+    };
+    let kind = if kind == Kind::Hmac { "hmac-sha256" } else { "ed25519" };
+    let info = [kind.as_bytes(), &[0], name.as_bytes(), &[1]].concat();
+    BASE64_STANDARD.encode(tag(&tag(b"plantbridge/kin/1", key), &info))
 }
 
 /// Everything a bridge wrote: its results, what nobody waited for, standard error.
@@ -79,6 +95,20 @@ fn a_working_bridge_writes_no_secret() {
         results.push(bridge.call("describe_peer", &json!({"peer": 7})));
         results.push(bridge.call("no_tool", &json!({})));
         results.push(bridge.call_method(["scale-1", "scale", "hold"], &json!([1]), 300));
+        // A fake has a key of its own, which is as secret.
+        let own = std::fs::read_to_string(keys.path("bridge-test")).expect("it was made");
+        let own: Value = serde_json::from_str(&own).expect("it is JSON");
+        let fakes = match kind {
+            Kind::Hmac => own["secret"].as_str().map(|secret| secret.as_bytes().to_vec()),
+            Kind::Ed25519 => own["ed25519"]["seed"].as_str().and_then(|seed| BASE64_STANDARD.decode(seed).ok()),
+        };
+        let fakes = key_of_fake(kind, &fakes.expect("a key"), "double");
+        let listed = keys.of_fake("bridge-test", "double")["double"].clone();
+        assert!(kind == Kind::Ed25519 || listed == json!(fakes), "the key is another");
+        results.push(bridge.call("start_fake", &json!({"name": "double", "schema": boiler()})));
+        assert_eq!(structured(&results[results.len() - 1])["peer"], "double");
+        results.push(bridge.call_method(["double", "boiler", "read"], &json!([]), 5000));
+        results.push(bridge.call("list_fakes", &json!({})));
         let options: Vec<&str> = login.iter().copied().chain(["--sign", &hmi]).collect();
         let mut caller = Caller::join(&broker.url(), "hmi", &options);
         for bend in ["unsigned", "re-signed", "stale", "replayed", "none"] {
@@ -88,10 +118,43 @@ fn a_working_bridge_writes_no_secret() {
             wish.as_object_mut().expect("an object").extend(call);
             caller.do_it(wish);
         }
-        let secrets: Vec<String> = variables().chain(keys.secrets()).collect();
+        let secrets: Vec<String> = variables().chain(keys.secrets()).chain([fakes]).collect();
         let written = written(bridge, &results);
         assert!(written.contains("not believed") && written.contains("rumqttc"), "it is not at its loudest");
         no_secret(&written, &secrets);
+    }
+}
+
+/// On a hub, at its loudest: the token, what vouches for fakes, and each credential that was minted.
+#[test]
+fn a_bridge_on_a_hub_writes_no_secret() {
+    let (token, derive) = ("token-of-the-file", "what-vouches-for-fakes");
+    let tokens = json!({token: "bridge-test"}).to_string();
+    let folder = tempfile::tempdir().expect("a scratch folder can be made");
+    let file = folder.path().join("auth.json");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::write(&file, json!({"token": token, "derive": derive}).to_string()).expect("it can be written");
+    std::fs::set_permissions(&file, mode).expect("the file is ours");
+    let auth = file.display().to_string();
+    // A hub that takes its word, and one that does not.
+    for known in [derive, "something else"] {
+        let issuers = json!({"bridge-test": known}).to_string();
+        let mut hub = Hub::start(&["--tokens", &tokens, "--issuers", &issuers]);
+        let loud = [&VARIABLES[..], &[("RUST_LOG", "trace")]].concat();
+        let mut bridge = Bridge::start(&["--hub", &hub.url, "--name", "bridge-test", "--auth", &auth], &loud);
+        let mut results = vec![bridge.call_once_joined("list_peers", &json!({}))];
+        results.push(bridge.call("start_fake", &json!({"name": "double", "schema": boiler()})));
+        results.push(bridge.call_method(["double", "boiler", "read"], &json!([]), 2000));
+        results.push(bridge.call("list_fakes", &json!({})));
+        let presented = hub.child.heard(|line| line["presented"].as_str().map(str::to_owned));
+        let minted = presented.iter().filter(|token| token.starts_with("srpc-d1.")).count();
+        assert!(presented.len() > minted, "the bridge was let in");
+        assert_eq!(minted, usize::from(known == derive), "the fake is let in if the hub takes our word");
+        let signature = |token: &String| token.rsplit('.').next().map(str::to_owned);
+        let signatures: Vec<String> = presented.iter().filter_map(signature).collect();
+        let fixed = [token.to_owned(), derive.to_owned()];
+        let secrets: Vec<String> = variables().chain(fixed).chain(presented).chain(signatures).collect();
+        no_secret(&written(bridge, &results), &secrets);
     }
 }
 
@@ -121,7 +184,7 @@ fn a_refused_account_is_told_without_it() {
 fn a_refusal_to_start_holds_no_secret() {
     let folder = tempfile::tempdir().expect("a scratch folder can be made");
     let secret = "the-secret-of-a-key-file";
-    let seed = base64::prelude::BASE64_STANDARD.encode([0xA7; 32]);
+    let seed = BASE64_STANDARD.encode([0xA7; 32]);
     let files = [
         ("no json", format!("{{\"secret\": {secret}}}")),
         ("cut off", format!("{{\"secret\": \"{secret}")),
@@ -143,6 +206,22 @@ fn a_refusal_to_start_holds_no_secret() {
         std::fs::write(&path, text).expect("the scratch folder can be written");
         let path = path.display().to_string();
         starts.push((flag(&["--broker", "mqtt://127.0.0.1:1", "--name", "bridge", "--sign", &path]), Vec::new()));
+    }
+    let auths = [
+        format!("{{\"token\": {secret}}}"),
+        format!("{{\"token\": \"{secret}\\n\"}}"),
+        format!("{{\"tokens\": {{\"{secret}\": \"a\"}}}}"),
+        format!("{{\"token\": \"{secret}\", \"issuers\": [\"{secret}\"]}}"),
+        format!("{{\"token\": \"{secret}\", \"{secret}\": 1}}"),
+        format!("{{\"token\": \"{secret}\", \"derive\": \"{secret}\"}}"),
+    ];
+    for (number, text) in auths.iter().enumerate() {
+        let path = folder.path().join(format!("auth-{number}.json"));
+        std::fs::write(&path, text).expect("the scratch folder can be written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, mode).expect("the file is ours");
+        let path = path.display().to_string();
+        starts.push((flag(&["--hub", "http://127.0.0.1:1", "--auth", &path]), Vec::new()));
     }
     starts.push((flag(&["--broker", &format!("mqtt://plant:{secret}@127.0.0.1:1")]), Vec::new()));
     starts.push((flag(&["--broker", &format!("mqtt://127.0.0.1:1/{secret}")]), Vec::new()));

@@ -125,3 +125,46 @@ fn w095_without_listed_peers_everybody_is_taken() {
         assert_eq!(structured(&sum)["result"], 3, "{sum}");
     }
 }
+
+/// F-33: a fake on a signed network signs as itself. A stranger that lists its key is answered; one that does not drops what
+/// it says, which the start said; one that the bridge does not list is not heard. No secret is in a result.
+#[test]
+fn f33_a_fake_signs_as_itself_and_is_believed_by_whoever_lists_it() {
+    for kind in KINDS {
+        let broker = Broker::stock();
+        let mut keys = Keys::of(kind, &["bridge-test", "hmi", "nobody"]);
+        keys.believe("bridge-test", &["hmi"]);
+        let mut bridge = bridge(&broker, &keys);
+        let number = json!({"kind": "number", "min": 0, "max": 200});
+        let methods = json!({"read": {"params": [], "returns": number, "semantics": "query"}});
+        let schema =
+            json!({"schema": 1, "version": "1", "namespaces": {"boiler": {"version": "4", "methods": methods}}});
+        let started = bridge.call("start_fake", &json!({"name": "double", "schema": schema}));
+        let listed = bridge.call("list_fakes", &json!({}));
+        let (told, line) = (structured(&started), &structured(&listed)["fakes"][0]);
+        assert_eq!(told["key"], line["key"]);
+        let entry = keys.of_fake("bridge-test", "double");
+        if kind == Kind::Hmac {
+            let secret = entry["double"].as_str().expect("a secret");
+            assert!(!format!("{started}{listed}").contains(secret), "a secret is in a result");
+            assert_eq!(told["key"], json!({"algorithm": "HMAC-SHA256"}));
+            assert!(told["warnings"].to_string().contains("keygen --for-fake"), "{told}");
+        } else {
+            assert_eq!(told["key"], json!({"algorithm": "Ed25519", "public": entry["double"]["public"]}));
+            assert!(told["warnings"][0].as_str().is_some_and(|said| said.contains(&entry.to_string())), "{told}");
+        }
+        let read = |ttl: u32| json!({"do": "call", "peer": "double", "path": "boiler", "method": "read", "args": [], "ttl": ttl});
+        let mut caller = Caller::join(&broker.url(), "hmi", &["--sign", &keys.file("hmi")]);
+        assert_eq!(caller.do_it(read(500))["kind"], "silence", "{kind:?}: nobody vouches for the answer");
+        drop(caller);
+        keys.list("hmi", &entry);
+        keys.list("nobody", &entry);
+        let mut caller = Caller::join(&broker.url(), "hmi", &["--sign", &keys.file("hmi")]);
+        assert_eq!(caller.do_it(read(5000))["value"], 100, "{kind:?}");
+        let mut nobody = Caller::join(&broker.url(), "nobody", &["--sign", &keys.file("nobody")]);
+        assert_eq!(nobody.do_it(read(500))["kind"], "silence", "{kind:?}: the bridge does not list it");
+        // The bridge, which takes signed frames only, reaches it inside.
+        let own = bridge.call_method(["double", "boiler", "read"], &json!([]), 5000);
+        assert_eq!(structured(&own)["result"], 100, "{kind:?}: {own}");
+    }
+}

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use plantbridge::{
     demo::{Demo, broker::Broker},
-    fake::{Exec, Stage},
+    fake::{Exec, Stage, Way},
     link::{LinkId, loopback, mqtt},
     mcp::{Offer, tools},
     node::{Call, Heard, Identity, Network, Node, Running, Serving, Stream},
@@ -63,7 +63,8 @@ impl Bridge {
 
     async fn join_with(me: &str, url: &str, read_only: bool, exec: Option<Exec>) -> Self {
         let (inside, board) = loopback::board(name(me));
-        let stage = Stage { board, link: link(url, me), prefix: Prefix::default(), exec };
+        let ways = vec![(LinkId(0), Way::Broker(Box::new(link(url, me))))];
+        let stage = Stage { board, ways, prefix: Prefix::default(), kin: None, minter: None, exec };
         let (node, running) = Node::start(identity(me, None), vec![mqtt::start(link(url, me), LinkId(0)), inside]);
         let settings = Settings { read_only, call_timeout: Duration::from_secs(10), link_names: vec!["mqtt".into()] };
         let plant = Plant::with_fakes(node.clone(), settings, None, Some(stage));
@@ -134,6 +135,16 @@ pub(crate) fn boiler() -> Json {
                       "state": {"kind": "object", "fields": {"target": {"type": {"kind": "number", "min": 10, "max": 90}}}}}}}})
 }
 
+/// The contract of the fake `double` can be read under its address, and is marked as that of a fake.
+async fn shows_its_contract(client: &mut Client) {
+    let served = client.ask("resources/read", &json!({"uri": "fake://double/contract"})).await["result"].take();
+    assert_eq!(served["contents"][0]["mimeType"], "application/json", "{served}");
+    let served: Json = serde_json::from_str(served["contents"][0]["text"].as_str().unwrap()).unwrap();
+    let namespaces = &served["contract"]["namespaces"];
+    assert_eq!(namespaces["boiler"]["methods"]["setTarget"]["sets"], "target", "{served}");
+    assert_eq!(served["source"], json!({"peer": "double", "kind": "fake", "trust": "data"}));
+}
+
 /// One fake from its start to its end, through every tool that meets it.
 #[tokio::test]
 async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
@@ -171,12 +182,7 @@ async fn a_fake_is_a_peer_like_any_other_and_says_what_it_is() {
     assert_eq!((&report["ticket"]["state"], &report["result"]), (&json!("resolved"), &json!(7)), "{report}");
     let set = json!({"peer": "double", "namespace": "boiler", "path": "target", "value": 80, "verify_seconds": 5});
     assert_eq!(good(&mut client, "set_state", set).await["confirmed"], true);
-    let served = client.ask("resources/read", &json!({"uri": "fake://double/contract"})).await["result"].take();
-    assert_eq!(served["contents"][0]["mimeType"], "application/json", "{served}");
-    let served: Json = serde_json::from_str(served["contents"][0]["text"].as_str().unwrap()).unwrap();
-    let namespaces = &served["contract"]["namespaces"];
-    assert_eq!(namespaces["boiler"]["methods"]["setTarget"]["sets"], "target", "{served}");
-    assert_eq!(served["source"], json!({"peer": "double", "kind": "fake", "trust": "data"}));
+    shows_its_contract(&mut client).await;
     let boiler_of = json!({"peer": "double", "namespace": "boiler"});
     assert_eq!(good(&mut client, "read_state", boiler_of).await["state"]["target"], 80);
     let watch = json!({"peer": "double", "namespace": "boiler", "event": "alarm", "seconds": 5, "max_events": 3});

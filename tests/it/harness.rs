@@ -235,8 +235,13 @@ impl Client {
         self.send_bytes(format!("{message}\n").as_bytes()).await;
     }
 
+    /// The next line as it was written.
+    pub(crate) async fn line(&mut self) -> String {
+        self.output.as_mut().unwrap().next_line().await.unwrap().expect("an answer, not the end")
+    }
+
     pub(crate) async fn read(&mut self) -> Json {
-        let line = self.output.as_mut().unwrap().next_line().await.unwrap().expect("an answer, not the end");
+        let line = self.line().await;
         serde_json::from_str(&line).expect("every line is one JSON object")
     }
 

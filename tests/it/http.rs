@@ -26,20 +26,20 @@ use crate::{
     silence::ByHand,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 const PAGE: &str = "https://console.example";
 
 /// An open door.
-struct Open {
-    address: SocketAddr,
+pub(crate) struct Open {
+    pub(crate) address: SocketAddr,
     switches: Option<Switches>,
-    stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
     ended: JoinHandle<()>,
 }
 
 impl Open {
     /// A door for the tools of the tests.
-    async fn new(keys: Keys, config: HttpConfig) -> Self {
+    pub(crate) async fn new(keys: Keys, config: HttpConfig) -> Self {
         let (tools, switches) = crate::harness::tools();
         let limits = Limits { running: 2, queued: 1, ..Limits::default() };
         let incidents = Box::new(|| "incident-1".to_owned());
@@ -48,7 +48,7 @@ impl Open {
         Self { switches: Some(switches), ..Self::of(server, keys, config).await }
     }
 
-    async fn of(server: Server, keys: Keys, config: HttpConfig) -> Self {
+    pub(crate) async fn of(server: Server, keys: Keys, config: HttpConfig) -> Self {
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
         let hosts = Hosts::new(local.ip(), &["plant.example".into()], &[PAGE.into()]).unwrap();
         let door = HttpDoor::bind(local, Rules { keys, hosts, tls: None }, config).await.unwrap();
@@ -57,25 +57,25 @@ impl Open {
         Self { address, switches: None, stop, ended }
     }
 
-    async fn anybody() -> Self {
+    pub(crate) async fn anybody() -> Self {
         Self::new(Keys::default(), HttpConfig::default()).await
     }
 
-    async fn for_named() -> Self {
+    pub(crate) async fn for_named() -> Self {
         let keys = r#"{"tokens": {"key-a": {"name": "a"}, "key-b": {"name": "b"}, "key-eye": {"name": "eye", "read_only": true}}}"#;
         Self::new(Keys::parse(keys).unwrap(), HttpConfig::default()).await
     }
 
-    fn switches(&mut self) -> &mut Switches {
+    pub(crate) fn switches(&mut self) -> &mut Switches {
         self.switches.as_mut().unwrap()
     }
 
-    async fn connect(&self) -> Wire {
+    pub(crate) async fn connect(&self) -> Wire {
         Wire { stream: TcpStream::connect(self.address).await.unwrap(), read: Vec::new() }
     }
 
     /// It closes when it is asked to, and nothing is left.
-    async fn closed(self) {
+    pub(crate) async fn closed(self) {
         self.stop.cancel();
         timeout(PATIENCE, self.ended).await.expect("the door closes").unwrap();
         assert!(TcpStream::connect(self.address).await.is_err(), "nobody listens any more");
@@ -83,26 +83,26 @@ impl Open {
 }
 
 /// One connection.
-struct Wire {
-    stream: TcpStream,
+pub(crate) struct Wire {
+    pub(crate) stream: TcpStream,
     read: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Told {
-    status: u16,
+pub(crate) struct Told {
+    pub(crate) status: u16,
     head: String,
     body: String,
 }
 
 impl Told {
-    fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Json {
         assert!(self.head.contains("content-type: application/json"), "{self:?}");
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
     /// The code of a JSON-RPC error.
-    fn code(&self) -> i64 {
+    pub(crate) fn code(&self) -> i64 {
         let json = self.json();
         assert!(json.as_object().unwrap().contains_key("id"), "{json}");
         json["error"]["code"].as_i64().unwrap_or_else(|| panic!("{json}"))
@@ -110,7 +110,7 @@ impl Told {
 }
 
 /// A request with these headers beside its length.
-fn post(headers: &[&str], body: &[u8]) -> Vec<u8> {
+pub(crate) fn post(headers: &[&str], body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("POST /mcp HTTP/1.1\r\nContent-Length: {}\r\n", body.len()).into_bytes();
     for header in headers {
         bytes.extend_from_slice(header.as_bytes());
@@ -121,22 +121,22 @@ fn post(headers: &[&str], body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-const HOST: &str = "Host: localhost";
-const TYPE: &str = "Content-Type: application/json";
-const BOTH: &str = "Accept: application/json, text/event-stream";
+pub(crate) const HOST: &str = "Host: localhost";
+pub(crate) const TYPE: &str = "Content-Type: application/json";
+pub(crate) const BOTH: &str = "Accept: application/json, text/event-stream";
 const USUAL: [&str; 3] = [HOST, TYPE, BOTH];
 
-fn call(id: &Json, tool: &str, arguments: &Json) -> Vec<u8> {
+pub(crate) fn call(id: &Json, tool: &str, arguments: &Json) -> Vec<u8> {
     let params = json!({"name": tool, "arguments": arguments});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string().into_bytes()
 }
 
-fn echo(text: &str) -> Vec<u8> {
+pub(crate) fn echo(text: &str) -> Vec<u8> {
     call(&json!(1), "echo", &json!({"text": text}))
 }
 
 impl Wire {
-    async fn send(&mut self, bytes: &[u8]) {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
 
@@ -146,7 +146,7 @@ impl Wire {
     }
 
     /// Reads up to the end of a head.
-    async fn head(&mut self) -> String {
+    pub(crate) async fn head(&mut self) -> String {
         loop {
             if let Some(at) = self.read.windows(4).position(|four| four == b"\r\n\r\n") {
                 let rest = self.read.split_off(at + 4);
@@ -165,7 +165,7 @@ impl Wire {
     }
 
     /// One chunk; empty at the end of the body.
-    async fn chunk(&mut self) -> String {
+    pub(crate) async fn chunk(&mut self) -> String {
         let size = loop {
             if let Some(at) = self.read.windows(2).position(|two| two == b"\r\n") {
                 let line = self.exactly(at + 2).await;
@@ -177,7 +177,7 @@ impl Wire {
         chunk.trim_end_matches("\r\n").to_owned()
     }
 
-    async fn told(&mut self) -> Told {
+    pub(crate) async fn told(&mut self) -> Told {
         let head = self.head().await;
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map(|it| it.parse().unwrap());
@@ -197,13 +197,13 @@ impl Wire {
         Told { status, head, body }
     }
 
-    async fn ask(&mut self, bytes: &[u8]) -> Told {
+    pub(crate) async fn ask(&mut self, bytes: &[u8]) -> Told {
         self.send(bytes).await;
         self.told().await
     }
 
     /// The other end has closed.
-    async fn is_closed(&mut self) -> bool {
+    pub(crate) async fn is_closed(&mut self) -> bool {
         while self.more().await {}
         true
     }
@@ -410,6 +410,23 @@ async fn each_client_has_places_of_its_own() {
     door.closed().await;
 }
 
+/// A client is told of what there is for it, and no more.
+#[tokio::test]
+async fn each_client_is_told_what_there_is_for_it() {
+    let door = Open::for_named().await;
+    let about =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}).to_string();
+    for (key, looking) in [("key-a", false), ("key-eye", true)] {
+        let told =
+            ask(&door, &post(&[HOST, TYPE, &format!("Authorization: Bearer {key}")], body.as_bytes())).await.json();
+        let said = told["result"]["instructions"].as_str().unwrap();
+        assert_eq!(said.contains("This client may only look"), looking, "{said}");
+        assert_eq!(said.contains("press, change_it"), !looking, "{said}");
+    }
+    door.closed().await;
+}
+
 /// A client that hangs up ends the waiting, not the command, and harms nobody (semantics of results.md 6).
 #[tokio::test]
 async fn a_client_that_dies_mid_call_harms_nobody() {
@@ -531,6 +548,79 @@ async fn slow_clients_are_not_waited_for_without_end() {
     drop(broken);
     assert_eq!(ask(&door, &post(&USUAL, &echo("x"))).await.status, 200);
     door.closed().await;
+}
+
+/// A head over the bound is 431, whether one header is too long or there are too many, and nothing of it runs.
+#[tokio::test]
+async fn a_head_over_the_bound_is_431() {
+    let mut door = Open::anybody().await;
+    let long = format!("X-Long: {}", "x".repeat(20 * 1024));
+    let many: Vec<String> = (0..100).map(|at| format!("X-{at}: x")).collect();
+    let many: Vec<&str> = USUAL.into_iter().chain(many.iter().map(String::as_str)).collect();
+    for headers in [&[HOST, TYPE, BOTH, &long][..], &many] {
+        let mut wire = door.connect().await;
+        wire.send(&post(headers, &echo("x"))).await;
+        let head = wire.head().await;
+        assert!(head.starts_with("http/1.1 431"), "{head}");
+    }
+    assert_eq!(door.switches().echoed.load(Ordering::SeqCst), 0);
+    assert_eq!(ask(&door, &post(&USUAL, &echo("next"))).await.status, 200);
+}
+
+/// A client that asks and asks and reads nothing is let go of, and another is served meanwhile.
+#[tokio::test]
+async fn who_reads_nothing_is_let_go_of() {
+    let config = HttpConfig { unread: Duration::from_millis(200), ..HttpConfig::default() };
+    let door = Open::new(Keys::default(), config).await;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(16 * 1024).unwrap();
+    let mut stalled = socket.connect(door.address).await.unwrap();
+    let request = post(&USUAL, &echo(&"x".repeat(16 * 1024)));
+    let until_gone = async { while stalled.write_all(&request).await.is_ok() {} };
+    let others = async {
+        for _ in 0..20 {
+            assert_eq!(ask(&door, &post(&USUAL, &echo("meanwhile"))).await.status, 200);
+        }
+    };
+    timeout(PATIENCE, async { tokio::join!(until_gone, others) }).await.expect("it is let go of");
+    door.closed().await;
+}
+
+/// The revision of the metadata, the headers that repeat the message, and what a client says of itself have to agree.
+#[tokio::test]
+async fn what_stands_twice_has_to_agree() {
+    let mut door = Open::anybody().await;
+    let mut wire = door.connect().await;
+    let meta = |version: &str| json!({"io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {}});
+    let body = |meta: Json| {
+        let params = json!({"name": "echo", "arguments": {"text": "x"}, "_meta": meta});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string().into_bytes()
+    };
+    let (version, method, name) = ("MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: echo");
+    let good = body(meta("2026-07-28"));
+    let cases: [(&[&str], &[u8], u16, i64); 7] = [
+        (&["MCP-Protocol-Version: 2025-11-25", method, name], &good, 400, -32020),
+        (&[method, name], &good, 400, -32020),
+        (&[version, name], &good, 400, -32020),
+        (&[version, "Mcp-Method: tools/list", name], &good, 400, -32020),
+        (&[version, method, "Mcp-Name: press"], &good, 400, -32020),
+        (&["MCP-Protocol-Version: 2031-01-01", method, name], &body(meta("2031-01-01")), 400, -32022),
+        (&[version, method, name], &body(json!({})), 400, -32602),
+    ];
+    for (headers, body, status, code) in cases {
+        let headers: Vec<&str> = USUAL.iter().chain(headers).copied().collect();
+        let told = wire.ask(&post(&headers, body)).await;
+        assert_eq!((told.status, told.code(), &told.json()["id"]), (status, code, &json!(1)), "{headers:?}");
+    }
+    let ping =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"_meta": meta("2026-07-28")}}).to_string();
+    let told = wire.ask(&post(&[HOST, TYPE, version, "Mcp-Method: ping"], ping.as_bytes())).await;
+    assert_eq!((told.status, told.code()), (404, -32601), "a method this revision no longer has");
+    let initialize = br#"{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}"#;
+    let told = wire.ask(&post(&[HOST, TYPE, version, "Mcp-Method: initialize"], initialize)).await;
+    assert_eq!((told.status, told.code()), (404, -32601), "whatever else it says");
+    assert_eq!(door.switches().echoed.load(Ordering::SeqCst), 0);
+    assert_eq!(wire.ask(&post(&[HOST, TYPE, version, method, name], &good)).await.status, 200);
 }
 
 /// Beyond the bound a connection is turned away at once, and there is room again when one ends.
@@ -819,6 +909,29 @@ async fn a_container_needs_no_standard_input() {
     let mut out = String::new();
     process.child.stdout.take().unwrap().read_to_string(&mut out).await.unwrap();
     assert_eq!(out, "");
+}
+
+/// F-34: somebody who tries one token after another is a line of the log with a count, and not a line each.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_flood_of_wrong_tokens_does_not_fill_the_log() {
+    let mut process = Process::start(&["--port", "0", "--no-stdio"], &[("PLANTBRIDGE_MCP_TOKEN", "hunter2")]);
+    let first = process.connect().await;
+    let address = first.stream.peer_addr().unwrap();
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for at in 0..50 {
+        let mut wire = Wire { stream: TcpStream::connect(address).await.unwrap(), read: Vec::new() };
+        let header = format!("Authorization: Bearer guess-{at}");
+        assert_eq!(wire.ask(&post(&[HOST, TYPE, &header], ping)).await.status, 401);
+    }
+    process.terminate();
+    let mut lines = Vec::new();
+    while let Some(line) = timeout(PATIENCE, process.said.next_line()).await.expect("it ends").unwrap() {
+        assert!(!line.contains("guess"), "{line}");
+        lines.extend(line.contains("nobody's").then_some(line));
+    }
+    assert!((1..10).contains(&lines.len()), "{lines:#?}");
+    assert_eq!(process.code().await, 0);
 }
 
 /// F-34: doors that would let in who should not come in do not open, in one line, with exit code 1.

@@ -24,10 +24,14 @@ mod demo;
 mod demo_broker;
 #[cfg(feature = "demo")]
 mod fakes;
+#[cfg(feature = "demo")]
+mod fakes_on_hubs;
 #[cfg(all(feature = "demo", target_os = "linux"))]
 mod handlers;
 mod harness;
+mod hostile;
 mod http;
+mod http2;
 mod hub;
 mod hub_traffic;
 mod later;
@@ -56,6 +60,7 @@ mod scripts;
 mod serve;
 mod silence;
 mod stdin;
+mod subscriptions;
 #[cfg(target_os = "linux")]
 mod supervise;
 mod tap;

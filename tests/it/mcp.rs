@@ -43,7 +43,7 @@ async fn each_revision_shakes_hands() {
             json!({
                 "completions": {},
                 "prompts": {"listChanged": false},
-                "resources": {"listChanged": false},
+                "resources": {"listChanged": false, "subscribe": true},
                 "tools": {"listChanged": false}
             })
         );
@@ -281,6 +281,30 @@ async fn the_list_of_tools_is_one_page() {
             "{method}"
         );
     }
+}
+
+/// The tools stand in one order, whoever asks and however often; nothing that is listed carries icons.
+#[tokio::test]
+async fn lists_are_the_same_every_time() {
+    let offer = Offer { contracts: true, ..Offer::default() };
+    let mut listed = Vec::new();
+    for _ in 0..2 {
+        let all = plantbridge::mcp::tools::all();
+        let order: Vec<Json> = all.iter().map(|tool| tool.spec().name.into()).collect();
+        let mut client = Client::over(crate::harness::nowhere(), all, &Setup { offer, ..Setup::default() });
+        let about = client.initialize("2025-11-25").await;
+        let mut lists = vec![about["result"]["serverInfo"].to_string()];
+        for method in ["tools/list", "tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+            lists.push(client.ask(method, &json!({})).await["result"].to_string());
+        }
+        assert_eq!(lists[1], lists[2]);
+        let tools: Json = serde_json::from_str(&lists[1]).unwrap();
+        let names: Vec<Json> = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        assert_eq!(names, order);
+        assert!(lists.iter().all(|list| !list.contains("\"icons\"")));
+        listed.push(lists);
+    }
+    assert_eq!(listed[0], listed[1]);
 }
 
 /// How a tool is listed.

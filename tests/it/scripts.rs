@@ -13,7 +13,10 @@ use plantbridge::{
     node::{Identity, Node, Serving},
     plant::{Plant, Settings},
     script::{Bounds, Inherited, Scripts, ScriptsConfig, Supervisor, Whereabouts},
-    wire::{PeerName, signing::Secret},
+    wire::{
+        PeerName,
+        signing::{Minter, Secret},
+    },
 };
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -73,7 +76,9 @@ pub(crate) fn scripts(folder: &Path, with: &With) -> Scripts {
         inherited: Inherited::of([("PATH".to_owned(), path)].into_iter().chain(secrets)),
         place: Whereabouts { broker: Some("mqtt://plant:1883".into()), hub: None, prefix: "msgrpc/v2".into() },
         bridge: "bridge".into(),
-        derive: with.derive.then(|| Secret::new("issuer-secret".into())),
+        minter: with
+            .derive
+            .then(|| Minter::new(Secret::new("issuer-secret".into()), PeerName::configured("bridge").unwrap())),
         bounds: with.bounds,
     })
 }
@@ -493,7 +498,7 @@ async fn a_missing_node_is_said_to_be_missing() {
         inherited: Inherited::of([("PATH".to_owned(), only.display().to_string())].into_iter()),
         place: Whereabouts::default(),
         bridge: "bridge".into(),
-        derive: None,
+        minter: None,
         bounds: Bounds::default(),
     };
     shed.save("pump", "x").await;

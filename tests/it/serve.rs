@@ -17,6 +17,7 @@ use rustix::process::Signal;
 use serde_json::{Value as Json, json};
 use tokio::{net::TcpListener, process::Command, time::timeout};
 
+use crate::hub::Hub;
 use crate::people::{Ended, Lasting, PATIENCE, ended, line, plantbridge, unread};
 
 /// A contract of this repository.
@@ -329,4 +330,24 @@ async fn a_broker_that_is_not_there_is_waited_for() {
     let told = run(&url, &["serve", "--contract", &sample("boiler"), "--wait", "1200", "--json"]).await;
     assert_eq!(told.refusal()["code"], "network_unavailable");
     assert!(began.elapsed() >= Duration::from_millis(1200), "{:?}", began.elapsed());
+}
+
+/// On a hub as on a broker, and where both are, on both; and nothing of it is left.
+#[tokio::test]
+async fn a_fake_is_served_on_a_hub_too() {
+    let (hub, broker) = (Hub::start().await, Broker::start().await.unwrap());
+    let (url, contract) = (broker.url(), sample("boiler"));
+    for places in [&["--hub", &hub.url][..], &["--hub", &hub.url, "--broker", &url]] {
+        let arguments = [&["--contract", &contract, "--name", "steam"][..], places].concat();
+        let serve = Serve::up(&url, &arguments).await;
+        for place in places.chunks(2) {
+            let words = [&["call", "steam", "boiler.setLevel", "50", "--json"][..], place].concat();
+            assert_eq!(ended(&mut plantbridge(&words)).await.json()["source"]["kind"], "fake", "{place:?}");
+        }
+        serve.interrupted().await;
+        for place in places.chunks(2) {
+            let told = ended(&mut plantbridge(&[&["peers", "--json"][..], place].concat())).await;
+            assert!(!told.json().to_string().contains("steam"), "{place:?}: {}", told.json());
+        }
+    }
 }

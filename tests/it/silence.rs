@@ -132,7 +132,7 @@ impl ByHand {
     }
 
     /// The component tells what it holds.
-    async fn publish(&self, revision: i64, force: i64) {
+    pub(crate) async fn publish(&self, revision: i64, force: i64) {
         self.publish_as(json!({"epoch": "e", "revision": revision, "props": {}, "state": {"force": force}})).await;
     }
 
@@ -590,7 +590,7 @@ async fn a_changing_call_with_wrong_arguments_says_that_nothing_ran() {
 }
 
 /// What a peer says of who subscribed to what of it, added up.
-fn subscribers(described: &Json) -> u64 {
+pub(crate) fn subscribers(described: &Json) -> u64 {
     match described {
         Json::Object(members) => {
             let own = members.get("subscribers").and_then(Json::as_u64).unwrap_or(0);

@@ -141,6 +141,8 @@ fn tasks_begin_in_few_places() {
         // Programs, each in a process of its own under a supervisor and read by a task that ends with it; a disk that is waited for.
         "src/script/",
         "src/mcp/load.rs",
+        // One a resource that is listened to, owned by the session or the request that listens, which ends it.
+        "src/mcp/subscriptions.rs",
         "src/plant/capability.rs",
         // One a peer that is asked what it is; the set of them ends with the census.
         "src/plant/census.rs",

@@ -18,12 +18,19 @@ const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 /// Scenarios that need nothing of their own to be there, against the binary.
 const OF_THE_BINARY: [(&str, &[&str]); 2] = [
-    ("2025-11-25", &["server-initialize", "ping", "tools-list", "dns-rebinding-protection"]),
+    (
+        "2025-11-25",
+        &["server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection"],
+    ),
     (
         "2026-07-28",
         &[
             "server-stateless",
             "tools-list",
+            "resources-list",
+            "prompts-list",
+            "caching",
+            "sep-2164-resource-not-found",
             "server-sse-multiple-streams",
             "dns-rebinding-protection",
             "http-header-validation",

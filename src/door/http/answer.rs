@@ -4,6 +4,7 @@ use std::{
     convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -15,16 +16,20 @@ use hyper::{
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
-use tokio::net::TcpStream;
+use tokio::{
+    net::TcpStream,
+    time::{Instant, Sleep, sleep},
+};
 
 use super::{super::guard::Refusal, exchange::Exchange};
+use crate::mcp::text;
 
 /// The body of an answer.
 pub(super) enum Answer {
     /// Nothing, or what is left of one piece.
     Piece(Option<Bytes>),
-    /// Messages as they come; the last one is the answer.
-    Events { first: Option<Bytes>, rest: Exchange },
+    /// Messages as they come; the last one is the answer. Where none comes for a while, a comment does.
+    Events { first: Option<Bytes>, rest: Exchange, quiet: Silence },
 }
 
 impl Body for Answer {
@@ -37,11 +42,17 @@ impl Body for Answer {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
             Self::Piece(piece) => Poll::Ready(piece.take().map(|piece| Ok(Frame::data(piece)))),
-            Self::Events { first, rest } => {
+            Self::Events { first, rest, quiet } => {
                 if let Some(first) = first.take() {
                     return Poll::Ready(Some(Ok(Frame::data(first))));
                 }
-                rest.poll_next(context).map(|message| message.map(|message| Ok(Frame::data(event(&message)))))
+                match rest.poll_next(context) {
+                    Poll::Ready(message) => {
+                        quiet.over();
+                        Poll::Ready(message.map(|message| Ok(Frame::data(event(&message)))))
+                    }
+                    Poll::Pending => quiet.poll(context).map(|()| Some(Ok(Frame::data(Bytes::from_static(b":\n\n"))))),
+                }
             }
         }
     }
@@ -58,6 +69,29 @@ impl Body for Answer {
     }
 }
 
+/// A time in which nothing was written. What stands between us and a client would take a connection that is silent for long
+/// for a dead one, and we a client that is gone for a patient one.
+pub(super) struct Silence {
+    most: Duration,
+    since: Pin<Box<Sleep>>,
+}
+
+impl Silence {
+    pub(super) fn at_most(most: Duration) -> Self {
+        Self { most, since: Box::pin(sleep(most)) }
+    }
+
+    fn over(&mut self) {
+        self.since.as_mut().reset(Instant::now() + self.most);
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        std::task::ready!(self.since.as_mut().poll(context));
+        self.over();
+        Poll::Ready(())
+    }
+}
+
 /// A status and nothing else.
 pub(super) fn empty(status: StatusCode) -> Response<Answer> {
     let mut response = Response::new(Answer::Piece(None));
@@ -67,10 +101,11 @@ pub(super) fn empty(status: StatusCode) -> Response<Answer> {
 
 /// One JSON-RPC message.
 pub(super) fn piece(status: StatusCode, message: &impl Serialize) -> Response<Answer> {
-    let bytes = serde_json::to_vec(message).unwrap_or_else(|problem| {
+    let mut bytes = Vec::with_capacity(256);
+    if let Err(problem) = text::write(&mut bytes, message) {
         tracing::error!(%problem, "an answer has no JSON");
-        UNWRITABLE.to_vec()
-    });
+        bytes = UNWRITABLE.to_vec();
+    }
     let mut response = Response::new(Answer::Piece(Some(bytes.into())));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -78,8 +113,8 @@ pub(super) fn piece(status: StatusCode, message: &impl Serialize) -> Response<An
 }
 
 /// A stream of events that begins with `first`.
-pub(super) fn events(first: &ServerJsonRpcMessage, rest: Exchange) -> Response<Answer> {
-    let mut response = Response::new(Answer::Events { first: Some(event(first)), rest });
+pub(super) fn events(first: &ServerJsonRpcMessage, rest: Exchange, quiet: Silence) -> Response<Answer> {
+    let mut response = Response::new(Answer::Events { first: Some(event(first)), rest, quiet });
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -168,7 +203,7 @@ pub(super) fn turn_away(stream: &TcpStream) {
 fn event(message: &ServerJsonRpcMessage) -> Bytes {
     let mut bytes = b"event: message\ndata: ".to_vec();
     // JSON has no newline of its own, so one `data` line holds it.
-    if serde_json::to_writer(&mut bytes, message).is_err() {
+    if text::write(&mut bytes, message).is_err() {
         bytes.truncate(b"event: message\ndata: ".len());
         bytes.extend_from_slice(UNWRITABLE);
     }

@@ -76,6 +76,8 @@ impl Caller {
 pub(super) struct Clients {
     server: Server,
     linger: Duration,
+    /// The door closes: nothing is listened to any more.
+    closing: CancellationToken,
     named: Mutex<HashMap<Arc<str>, Seen>>,
 }
 
@@ -86,8 +88,8 @@ struct Seen {
 }
 
 impl Clients {
-    pub(super) fn new(server: Server, linger: Duration) -> Self {
-        Self { server, linger, named: Mutex::default() }
+    pub(super) fn new(server: Server, linger: Duration, closing: CancellationToken) -> Self {
+        Self { server, linger, closing, named: Mutex::default() }
     }
 
     /// This client, whichever connection it comes over.
@@ -96,6 +98,7 @@ impl Clients {
         let seen = all.entry(Arc::clone(&named.name)).or_insert_with(|| {
             tracing::info!(client = %named.name, read_only = named.read_only, "a client came in over HTTP");
             let session = self.server.session(&named.name, Door::Http).looking(named.read_only);
+            let session = session.listening_until(self.closing.clone());
             Seen { caller: Caller::new(Arc::clone(&named.name), session), last: Instant::now() }
         });
         seen.last = Instant::now();
@@ -148,10 +151,10 @@ impl Connection {
     }
 
     /// Whoever holds this connection.
-    pub(super) fn anonymous(&self, server: &Server) -> Arc<Caller> {
+    pub(super) fn anonymous(&self, server: &Server, closing: &CancellationToken) -> Arc<Caller> {
         let caller = self.caller.get_or_init(|| {
             let name: Arc<str> = format!("http-{}", self.number).into();
-            let session = server.session(&name, Door::Http).nameless();
+            let session = server.session(&name, Door::Http).nameless().listening_until(closing.clone());
             Caller::new(name, session)
         });
         Arc::clone(caller)

@@ -48,6 +48,8 @@ pub struct HttpConfig {
     pub longest_body: usize,
     /// How long a client may leave what we write unread.
     pub unread: Duration,
+    /// How long a stream of events may be silent before a comment is written into it.
+    pub quiet: Duration,
     /// How long the calls that run when the door closes may take to end.
     pub drain: Duration,
     /// How long a client with a name is remembered after its last request: what it controls is given back then.
@@ -62,6 +64,7 @@ impl Default for HttpConfig {
             body: Duration::from_secs(30),
             longest_body: 32 * 1024 * 1024,
             unread: Duration::from_secs(30),
+            quiet: Duration::from_secs(15),
             drain: Duration::from_secs(10),
             linger: Duration::from_mins(5),
         }
@@ -141,8 +144,9 @@ impl HttpDoor {
         stop: CancellationToken,
     ) {
         let Self { listener, rules, config } = self;
+        let closing = CancellationToken::new();
         let hall = Arc::new(Hall {
-            clients: Clients::new(server.clone(), config.linger),
+            clients: Clients::new(server.clone(), config.linger, closing.clone()),
             server,
             show: Box::new(show),
             rules,
@@ -150,7 +154,7 @@ impl HttpDoor {
             tasks: TaskTracker::new(),
             large: Semaphore::new(LARGE_AT_ONCE),
             quiet: Quiet::default(),
-            closing: CancellationToken::new(),
+            closing,
             over: CancellationToken::new(),
         });
         hall.accept(listener, &stop).await;

@@ -12,7 +12,7 @@ use hyper::{
 };
 use rmcp::{
     ServerHandler,
-    model::{ClientJsonRpcMessage, ClientNotification, GetMeta, JsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta, JsonRpcMessage},
 };
 use tokio::{
     sync::SemaphorePermit,
@@ -27,7 +27,7 @@ use super::{
         hosts::Hosts,
     },
     Hall,
-    answer::{self, Answer},
+    answer::{self, Answer, Silence},
     clients::{Caller, Connection},
     exchange::{Exchange, Spoken, is_answer},
     headers::{Accepts, accepts, removed, says_json, spoken},
@@ -113,7 +113,7 @@ impl<H: ServerHandler> Hall<H> {
             // Before the token, so that whoever looks at the door with a browser learns how it is used.
             _ if *method != Method::POST => Err(Box::new(answer::not_a_post())),
             Shown::Named(named) => Ok(self.clients.named(&named)),
-            Shown::Anonymous => Ok(connection.anonymous(&self.server)),
+            Shown::Anonymous => Ok(connection.anonymous(&self.server, &self.closing)),
             shown => {
                 if let Some(times) = self.times(Refused::Token) {
                     tracing::warn!(times, "refused: no token, or one that is nobody's");
@@ -224,6 +224,9 @@ impl<H: ServerHandler> Hall<H> {
                 return answer::refused(StatusCode::BAD_REQUEST, &refusal);
             }
         };
+        if matches!(request.request, ClientRequest::SubscriptionsListenRequest(_)) && !accepts.events {
+            return answer::turned_away(StatusCode::NOT_ACCEPTABLE, "this is answered with Accept: text/event-stream");
+        }
         let (id, method) = (request.id.clone(), request.request.method().to_owned());
         let modern = request.request.get_meta().protocol_version().is_some();
         tracing::debug!(client = %caller.name, method = text::printable(&method, 80), "a request");
@@ -241,10 +244,12 @@ impl<H: ServerHandler> Hall<H> {
                     return if accepts.json {
                         answer::piece(answer::status_of(&answer, modern), &answer)
                     } else {
-                        answer::events(&answer, exchange)
+                        answer::events(&answer, exchange, Silence::at_most(self.config.quiet))
                     };
                 }
-                Some(first) if accepts.events => return answer::events(&first, exchange),
+                Some(first) if accepts.events => {
+                    return answer::events(&first, exchange, Silence::at_most(self.config.quiet));
+                }
                 Some(_) => {}
                 None if nobody_waits.is_cancelled() => {
                     let why = "nobody waits for this call any more";

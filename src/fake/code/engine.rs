@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     /// Runs handlers here: what the process of a fake does, without the process.
-    fn talk(state: Json, handlers: &[(&str, &str)], calls: &[(&str, Json)]) -> Vec<Answer> {
+    fn talk(state: &Json, handlers: &[(&str, &str)], calls: &[(&str, Json)]) -> Vec<Answer> {
         let handlers: Vec<(String, String)> = handlers.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
         let hello = serde_json::to_vec(&json!({"state": state, "handlers": handlers})).unwrap();
         let asks =
@@ -311,7 +311,7 @@ mod tests {
     }
 
     fn one(source: &str, params: Json) -> Result<Json, String> {
-        let mut said = talk(json!({}), &[("a.b", source)], &[("a.b", params)]);
+        let mut said = talk(&json!({}), &[("a.b", source)], &[("a.b", params)]);
         assert!(said[0].faults.is_empty(), "{:?}", said[0].faults);
         let answer = said.remove(1);
         assert_eq!(answer.id, 1);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     fn fault(source: &str) -> String {
-        let mut said = talk(json!({}), &[("a.b", source)], &[]);
+        let mut said = talk(&json!({}), &[("a.b", source)], &[]);
         assert_eq!(said.len(), 1);
         let (target, what) = said.remove(0).faults.remove(0);
         assert_eq!(target, "a.b");
@@ -332,8 +332,11 @@ mod tests {
             ("a.count", "() => { state.n = (state.n ?? 0) + 1; return state.n }"),
             ("a.tell", "function (unit) { return { n: state.n, unit } };"),
         ];
-        let said =
-            talk(json!({"n": 4}), &handlers, &[("a.count", json!([])), ("a.tell", json!(["bar"])), ("a.x", json!([]))]);
+        let said = talk(
+            &json!({"n": 4}),
+            &handlers,
+            &[("a.count", json!([])), ("a.tell", json!(["bar"])), ("a.x", json!([]))],
+        );
         assert_eq!((&said[1].result, &said[1].state), (&json!(5), &Some(json!({"n": 5}))));
         assert_eq!((&said[2].result, &said[2].state), (&json!({"n": 5, "unit": "bar"}), &None));
         assert_eq!(said[3].error.as_deref(), Some("no handler for a.x"));
@@ -493,7 +496,7 @@ mod tests {
         ];
         let fine = ("a.fine", json!([]));
         for (bad, _) in &handlers[..3] {
-            let said = talk(json!({}), &handlers, &[(bad, json!([])), fine.clone()]);
+            let said = talk(&json!({}), &handlers, &[(bad, json!([])), fine.clone()]);
             assert!(said[1].error.is_some(), "{bad}");
             assert_eq!((&said[2].error, &said[2].result), (&None, &json!("fine")), "{bad}");
         }
@@ -513,7 +516,7 @@ mod tests {
         ] {
             let ruin = format!("() => {{ {ruin}; return 'done' }}");
             let handlers = [("a.ruin", ruin.as_str()), ("a.tell", "() => state")];
-            let said = talk(json!({"kept": 1}), &handlers, &[("a.ruin", json!([])), ("a.tell", json!([]))]);
+            let said = talk(&json!({"kept": 1}), &handlers, &[("a.ruin", json!([])), ("a.tell", json!([]))]);
             let told = said[1].error.as_deref().unwrap();
             assert!(
                 told.starts_with("what it left in `state` cannot be kept: ") || told.contains("globalThis"),
@@ -523,7 +526,7 @@ mod tests {
         }
         // What a handler that throws wrote before is kept, as it is in the language.
         let handlers = [("a.half", "() => { state.half = true; throw 'no' }"), ("a.tell", "() => state")];
-        let said = talk(json!({}), &handlers, &[("a.half", json!([])), ("a.tell", json!([]))]);
+        let said = talk(&json!({}), &handlers, &[("a.half", json!([])), ("a.tell", json!([]))]);
         assert_eq!((said[1].error.as_deref(), &said[2].result), (Some("no"), &json!({"half": true})));
     }
 }

@@ -216,9 +216,13 @@ impl<'a> Connection<'a> {
     async fn presence(&mut self, presence: Presence) -> Result<(), End> {
         match presence {
             Presence::Offline(peer) if peer == self.seat.config.me => Ok(()),
-            Presence::Offline(peer) => self.seat.tell(LinkEvent::Offline(peer)).await,
+            // What we say of ourselves may come back by way of another network that the hub stands on.
+            Presence::Online(known) if known.peer == self.seat.config.me && self.says_what_we_say(&known) => Ok(()),
             Presence::Online(known) if known.peer == self.seat.config.me => self.displaced().await,
+            Presence::Offline(_) | Presence::Online(_) if !self.seat.config.hears => Ok(()),
+            Presence::Offline(peer) => self.seat.tell(LinkEvent::Offline(peer)).await,
             Presence::Online(known) => self.online(known).await,
+            Presence::Everybody { .. } if !self.seat.config.hears => self.settled().await,
             Presence::Everybody { hub, peers } => {
                 let told = peers.len();
                 if let (Some(hub), true) = (hub, self.settles.is_some()) {
@@ -232,9 +236,13 @@ impl<'a> Connection<'a> {
                 if told > MAX_PEERS {
                     self.refuse(format!("a list of {told} peers; only {MAX_PEERS} are kept")).await?;
                 }
-                if self.settles.take().is_some() { self.seat.tell(LinkEvent::Settled).await } else { Ok(()) }
+                self.settled().await
             }
         }
+    }
+
+    async fn settled(&mut self) -> Result<(), End> {
+        if self.settles.take().is_some() { self.seat.tell(LinkEvent::Settled).await } else { Ok(()) }
     }
 
     async fn online(&mut self, known: Known) -> Result<(), End> {
@@ -252,11 +260,17 @@ impl<'a> Connection<'a> {
         self.refuse(format!("a frame of the older layout from {from}, number {} on this connection", self.legacy)).await
     }
 
+    /// Whether somebody under our name announces the very surface that we do. Only a peer that would leave its name to
+    /// others needs to know whether they are others.
+    fn says_what_we_say(&self, known: &Known) -> bool {
+        self.seat.config.yields && known.shape.is_some() && known.shape == self.seat.shape
+    }
+
     /// Somebody came under our name: what is for us goes there from now on. A hub that says so of ourselves is not believed
     /// for ever.
     async fn displaced(&mut self) -> Result<(), End> {
         let sign = "the hub says that we came";
-        if !self.seat.guard.raise() {
+        if !self.seat.config.yields && !self.seat.guard.raise() {
             return self.rival(sign).await;
         }
         Err(self.ended(down(DownKind::Displaced, format!("{sign}: another peer goes by our name now"))))

@@ -6,9 +6,9 @@ use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
-use super::Config;
 use super::socket::{Socket, Turn, settings};
 use super::trouble::{self, Stage};
+use super::{Config, Credential};
 use crate::link::seat::down;
 use crate::link::socket::{self, Below, Parted};
 use crate::link::tls::{self, Tls};
@@ -79,8 +79,9 @@ async fn open(socket: &mut Socket) -> Result<Opening, DownReason> {
 
 /// Says who we are, and is let in or not. Nothing else may be sent before that.
 async fn present(config: &Config, socket: &mut Socket) -> Result<(), DownReason> {
-    let credentials = config.token.as_ref().map(|token| {
-        let entry = ("token".to_owned(), token.expose().into());
+    let credential = Credential::of(config).map_err(|why| down(DownKind::Unreachable, why))?;
+    let credentials = credential.token().map(|token| {
+        let entry = ("token".to_owned(), token.into());
         Value::Map([entry].into_iter().collect())
     });
     let (packet, _) = Packet::connect(credentials).write().map_err(|error| odd(&error))?;
@@ -98,7 +99,7 @@ async fn present(config: &Config, socket: &mut Socket) -> Result<(), DownReason>
             Engine::Message(_) => match assembler.text(&text).map_err(|error| odd(&error))? {
                 Some(Got::Packet(packet)) if packet.kind == Kind::Connect => return Ok(()),
                 Some(Got::Packet(packet)) if packet.kind == Kind::Refusal => {
-                    return Err(refused(config, packet.data.as_ref()));
+                    return Err(refused(&credential, packet.data.as_ref()));
                 }
                 other => return Err(odd(&format!("{other:?}"))),
             },
@@ -122,11 +123,15 @@ async fn text(socket: &mut Socket) -> Result<String, DownReason> {
 }
 
 /// Why we were not let in. The hub's words are left out if our token is among them.
-fn refused(config: &Config, said: Option<&Value>) -> DownReason {
+fn refused(credential: &Credential, said: Option<&Value>) -> DownReason {
     let words = said.and_then(|said| said.as_str().or_else(|| said.get("message")?.as_str()));
-    let echoes = |words: &&str| config.token.as_ref().is_some_and(|token| words.contains(token.expose()));
+    let echoes = |words: &&str| credential.token().is_some_and(|token| words.contains(token));
     let words = words.filter(|words| !echoes(words)).map(|words| words.chars().take(200).collect::<String>());
-    let presented = if config.token.is_some() { "our token" } else { "us, who present no token" };
+    let presented = match (credential.token(), credential.minted) {
+        (Some(_), true) => "the credential we minted",
+        (Some(_), false) => "our token",
+        (None, _) => "us, who present no token",
+    };
     down(DownKind::Unauthorized, format!("the hub refused {presented}: {:?}", words.unwrap_or_default()))
 }
 

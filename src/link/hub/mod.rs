@@ -8,6 +8,8 @@
 //! Nothing further is taken before that buffer is empty, so that what waits for a slow hub waits where its sender can
 //! still withdraw it (W-081). A connection that ends takes its buffer along: nothing is sent on the next one.
 //!
+//! **What we present** ([`Passport`]) is one token for all connections, or one minted for each.
+//!
 //! **Looking first** ([`Config::looks`]). A hub gives a name to whoever announced it last. So before we announce ourselves
 //! another connection, of no name, sees whether somebody goes by ours; while somebody does, we stay away. A hub that says
 //! that we came, when we did not, tells that somebody else did: what is for us goes there, so the connection is ended, and
@@ -16,6 +18,7 @@
 //! **Who waits for whom** is as in [`mqtt`](super::mqtt): a receiver of [`LinkEvent`] that is behind stops the reading.
 
 mod connection;
+mod credential;
 pub mod inspect;
 mod joining;
 mod look;
@@ -27,8 +30,10 @@ mod url;
 
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
+use credential::Credential;
+pub use credential::Passport;
 pub use url::{HubUrl, HubUrlError};
 
 pub use super::holder::LEFTOVER;
@@ -54,6 +59,8 @@ pub struct Config {
     pub me: PeerName,
     /// What we present to a hub that asks who we are.
     pub token: Option<Secret>,
+    /// What is minted instead, anew for each connection.
+    pub passport: Option<Passport>,
     /// Certificates for `https`. Absent: the roots of the system and no client certificate.
     pub tls: Option<Tls>,
     /// How long a connection attempt may take, from the name to the hub's acceptance.
@@ -69,6 +76,13 @@ pub struct Config {
     pub max_message: usize,
     /// How many commands and how many events may wait in the two channels.
     pub queue: usize,
+    /// Whether to say who is there. A peer beside another one of this process learns that from it.
+    pub hears: bool,
+    /// Says when a connection may be attempted; absent: whenever. One that is there already stays. A sender that is gone
+    /// has forbidden it for good.
+    pub gate: Option<watch::Receiver<bool>>,
+    /// Whether the name is left to whoever else announces itself under it: the link then ends instead of taking it back.
+    pub yields: bool,
     /// Whether to look, before each connection, if somebody goes by our name already, and not to take it. For a name that
     /// somebody chose; one that was made up is nobody else's.
     pub looks: bool,
@@ -83,6 +97,7 @@ impl Config {
             hub,
             me,
             token: None,
+            passport: None,
             tls: None,
             connect_timeout: Duration::from_secs(10),
             backoff_min: Duration::from_millis(100),
@@ -90,6 +105,9 @@ impl Config {
             sweep: Duration::from_secs(2),
             max_message: 4 * 1024 * 1024,
             queue: 1024,
+            hears: true,
+            gate: None,
+            yields: false,
             looks: false,
             carried: false,
         }

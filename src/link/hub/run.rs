@@ -9,7 +9,7 @@ use super::connection::{Connection, FAREWELL};
 use super::{Config, joining, look};
 use crate::link::backoff::Backoff;
 use crate::link::holder::Look;
-use crate::link::seat::{End, Seat};
+use crate::link::seat::{End, Seat, opens};
 use crate::link::tls::Tls;
 use crate::link::{DownKind, LinkEvent, Outbound, socket};
 
@@ -22,6 +22,10 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
     let mut looks = Look::first(config.looks);
     let mut seat = Seat::new(config, Alarms::default(), commands, events);
     loop {
+        let mut gate = seat.config.gate.clone();
+        if let Err(end) = seat.meanwhile(opens(&mut gate)).await {
+            return seat.over(&end).await;
+        }
         let step = match serve(&mut seat, &mut tls, &mut looks).await {
             End::Broken { reason, up_for } => {
                 let pause = backoff.pause(up_for);
@@ -29,6 +33,7 @@ pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, even
                 looks = looks.after(seat.config.looks, displaced, up_for.is_some());
                 let address = seat.config.hub.to_string();
                 match seat.report(address, reason, up_for.is_some()).await {
+                    Ok(()) if displaced && seat.config.yields => Err(End::Left),
                     Ok(()) => seat.wait(pause).await,
                     end => end,
                 }

@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::connection;
 use super::look;
@@ -11,7 +11,7 @@ use super::signing::Guard;
 use super::{Config, Tls};
 use crate::link::backoff::Backoff;
 use crate::link::holder::Look;
-use crate::link::seat::{End, Seat};
+use crate::link::seat::{End, Seat, opens};
 use crate::link::{DownKind, DownReason, LinkEvent, Outbound};
 
 /// The task of a link.
@@ -69,14 +69,6 @@ async fn keep(seat: &mut Seat<Config, Guard>) {
         if let Err(end) = step {
             return seat.over(&end).await;
         }
-    }
-}
-
-/// Waits until a connection may be attempted.
-async fn opens(gate: &mut Option<watch::Receiver<bool>>) {
-    let Some(gate) = gate else { return };
-    if gate.wait_for(|open| *open).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }
 

@@ -44,7 +44,7 @@ impl Session {
 
     fn offered_prompts(&self) -> impl Iterator<Item = &'static Spec> {
         let offers = |tool: &&str| self.front.registry.offers_to(tool, self.read_only);
-        PROMPTS.iter().filter(move |prompt| prompt.needs.iter().all(|tool| offers(tool)))
+        PROMPTS.iter().filter(move |prompt| prompt.needs.iter().all(&offers))
     }
 }
 

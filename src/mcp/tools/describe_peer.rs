@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::{WaitSeconds, look, moment, named, repeatable, shown, source, whole_or_head};
+use super::{WaitSeconds, cut, look, moment, named, repeatable, shown_within, source};
 use crate::{
     contract::{
         Description, Effect, Event, Method, Namespace, Sets, TypeNode, Types, context::Ref, data, path, signature,
@@ -83,6 +83,8 @@ const TYPE_CHARS: usize = 120;
 const PROBLEMS: usize = 20;
 /// How long the hosts of components are asked who is in control.
 const LOOKS: Duration = Duration::from_secs(2);
+/// How many bytes what stands beside the namespaces may have each: beyond that a part of it is shown.
+const ASIDE: usize = 4 * 1024;
 /// How many bytes of named types one page carries.
 const TYPE_BYTES: usize = 8 * 1024;
 
@@ -132,7 +134,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         fake: is_fake(description),
         namespaces,
         types,
-        elevated: description.elevated.clone().map(shown),
+        elevated: description.elevated.clone().map(|value| shown_within(value, ASIDE, ASIDE / 4)),
         host: place(description),
         problems: problems(description),
         page,
@@ -362,11 +364,11 @@ fn refs(json: &Json, wanted: &mut BTreeSet<String>) {
 fn place(description: &Description) -> Option<Json> {
     let Json::Object(mut host) = tagged::to_json(description.host.clone()?) else { return None };
     host.retain(|key, value| matches!(key.as_str(), "parent" | "owner" | "place" | "label") && !value.is_null());
-    (!host.is_empty()).then(|| whole_or_head(host.into()))
+    (!host.is_empty()).then(|| cut(host.into(), ASIDE, ASIDE / 4))
 }
 
 fn problems(description: &Description) -> Vec<String> {
     let unread = description.problems.iter().map(ToString::to_string);
     let unchecked = description.unchecked.iter().map(|problem| format!("not checked here: {problem}"));
-    unread.chain(unchecked).take(PROBLEMS).collect()
+    unread.chain(unchecked).take(PROBLEMS).map(|problem| named(&problem)).collect()
 }

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::{moment, repeatable};
 use crate::{
-    fake::FakeLine,
+    fake::{FakeKey, FakeLine},
     mcp::{
         CallContext, Hints, Source, Spec, Tool, ToolError,
         page::{Format, Limit, PageInfo, Pager},
@@ -27,7 +27,7 @@ struct Args {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answer {
     /// By name: what each serves, since when, whether the network can reach it, calls it was given, events it emitted by
-    /// itself.
+    /// itself; on a signed network its key, with what others list it with if that is no secret.
     fakes: Vec<Json>,
     #[serde(flatten)]
     page: PageInfo,
@@ -48,6 +48,24 @@ pub(super) struct FakeShown {
     calls: u64,
     /// Events it emitted by itself.
     events: u64,
+    /// What its frames are signed with, where frames are signed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<KeyShown>,
+}
+
+/// The key of a fake, as far as anybody may know it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct KeyShown {
+    algorithm: &'static str,
+    /// What peers that verify list it with. Of HMAC there is none: a person has the secret printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public: Option<String>,
+}
+
+impl From<FakeKey> for KeyShown {
+    fn from(key: FakeKey) -> Self {
+        Self { algorithm: key.kind, public: key.public }
+    }
 }
 
 /// A fake that is no more.
@@ -67,6 +85,7 @@ impl From<FakeLine> for FakeShown {
             on_network: fake.on_network,
             calls: fake.calls,
             events: fake.events,
+            key: fake.key.map(KeyShown::from),
         }
     }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{WaitSeconds, contract_argument::contract_source, moment, plant_value, principal};
+use super::{WaitSeconds, contract_argument::contract_source, list_fakes::KeyShown, moment, plant_value, principal};
 use crate::{
     mcp::{CallContext, Hints, Need, Source, Spec, Tool, ToolError, check::bad_argument},
     plant::{ContractSource, Plant, StartFake},
@@ -50,7 +50,10 @@ struct Answer {
     /// How many methods code of the script answers.
     handlers: usize,
     since: String,
-    /// What of it may surprise, such as samples that break a pattern.
+    /// What its frames are signed with, where frames are signed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<KeyShown>,
+    /// What of it may surprise, such as samples that break a pattern, or that others do not believe it yet.
     warnings: Vec<String>,
     note: &'static str,
     source: Source,
@@ -95,6 +98,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         collections: started.collections,
         handlers: started.handlers,
         since: moment(started.fake.since_ms),
+        key: started.fake.key.map(KeyShown::from),
         warnings: started.warnings,
         note: "it is a fake: what it answers says nothing about any device. It is there until stop_fake, or until the \
                bridge ends",

@@ -20,6 +20,8 @@ pub struct Seen {
     pub shape: Option<Arc<str>>,
     /// Whether it announced itself; one that only sent a frame is routable and no more.
     pub announced: bool,
+    /// Of a peer of this very process, the shape that each network tells of who goes by its name; of others nothing.
+    pub told: Vec<(LinkId, Option<Arc<str>>)>,
     /// When it was first seen in this stay, in milliseconds since the Unix epoch.
     pub since_ms: i64,
 }
@@ -75,7 +77,8 @@ impl Roster {
         let shape: Option<Arc<str>> = shape.map(Into::into);
         if let Some(seen) = self.peers.get_mut(&peer) {
             let arrived = !seen.announced;
-            let rerouted = add_link(&mut seen.links, link);
+            let renewed = seen.tell(link, shape.as_ref());
+            let rerouted = add_link(&mut seen.links, link) || renewed;
             seen.announced = true;
             // A link that carries no shapes does not take away what another told.
             let networks = seen.links.iter().filter(|link| !link.is_inside()).count();
@@ -91,7 +94,7 @@ impl Roster {
             };
             return (change, rerouted);
         }
-        self.add(peer, Seen { links: vec![link], shape, announced: true, since_ms: now_ms });
+        self.add(peer, Seen { links: vec![link], shape, announced: true, told: Vec::new(), since_ms: now_ms });
         (Change::Arrived, true)
     }
 
@@ -100,14 +103,15 @@ impl Roster {
         if let Some(seen) = self.peers.get_mut(peer) {
             return add_link(&mut seen.links, link);
         }
-        self.add(peer.clone(), Seen { links: vec![link], shape: None, announced: false, since_ms: now_ms });
+        let seen = Seen { links: vec![link], shape: None, announced: false, told: Vec::new(), since_ms: now_ms };
+        self.add(peer.clone(), seen);
         true
     }
 
     /// `peer` left `link`. True when it is gone altogether.
     pub(super) fn offline(&mut self, peer: &PeerName, link: LinkId) -> bool {
         let Some(seen) = self.peers.get_mut(peer) else { return false };
-        seen.links.retain(|known| *known != link);
+        seen.forget(link);
         let gone = seen.links.is_empty();
         if gone {
             self.peers.remove(peer);
@@ -119,7 +123,7 @@ impl Roster {
     pub(super) fn forget_link(&mut self, link: LinkId) -> Vec<PeerName> {
         let mut gone = Vec::new();
         self.peers.retain(|peer, seen| {
-            seen.links.retain(|known| *known != link);
+            seen.forget(link);
             if seen.links.is_empty() {
                 gone.push(peer.clone());
             }
@@ -137,6 +141,31 @@ impl Roster {
             }
         }
         self.peers.insert(peer, seen);
+    }
+}
+
+impl Seen {
+    /// Keeps what a network tells of the name of a peer of this process. True when it told something else before.
+    fn tell(&mut self, link: LinkId, shape: Option<&Arc<str>>) -> bool {
+        if link.is_inside() || !self.links.contains(&LinkId::INSIDE) {
+            return false;
+        }
+        match self.told.iter_mut().find(|(told_by, _)| *told_by == link) {
+            Some((_, told)) if told.as_ref() == shape => false,
+            Some((_, told)) => {
+                *told = shape.cloned();
+                true
+            }
+            None => {
+                self.told.push((link, shape.cloned()));
+                true
+            }
+        }
+    }
+
+    fn forget(&mut self, link: LinkId) {
+        self.links.retain(|known| *known != link);
+        self.told.retain(|(told_by, _)| *told_by != link);
     }
 }
 
@@ -203,6 +232,28 @@ mod tests {
         assert_eq!(roster.online(name("p"), B, Some("y".into()), 1), (Change::Reshaped, false));
         roster.offline(&name("p"), B);
         assert_eq!(roster.online(name("p"), A, None, 1).0, Change::Reshaped);
+    }
+
+    /// Who goes by the name of a peer of this process is told apart by network, also where one network carries no shapes.
+    #[test]
+    fn what_each_network_tells_of_a_peer_of_this_process_is_kept() {
+        let mut roster = Roster::default();
+        let told = |roster: &Roster| {
+            let told = &roster.get(&name("double")).unwrap().told;
+            told.iter().map(|(link, shape)| (*link, shape.as_deref().map(str::to_owned))).collect::<Vec<_>>()
+        };
+        roster.online(name("double"), LinkId::INSIDE, Some("mine".into()), 1);
+        assert_eq!(told(&roster), []);
+        roster.online(name("double"), A, Some("mine".into()), 1);
+        roster.online(name("double"), B, Some("mine".into()), 1);
+        assert!(!roster.online(name("double"), B, Some("mine".into()), 1).1, "nothing new");
+        assert_eq!(roster.online(name("double"), B, None, 1), (Change::Repeated, true), "somebody else, of no shape");
+        assert_eq!(told(&roster), [(A, Some("mine".into())), (B, None)]);
+        roster.offline(&name("double"), B);
+        roster.forget_link(A);
+        assert_eq!(told(&roster), []);
+        roster.online(name("other"), A, Some("x".into()), 1);
+        assert!(roster.get(&name("other")).unwrap().told.is_empty());
     }
 
     #[test]

@@ -48,6 +48,11 @@ impl Seed {
         key_bytes(text).map(Self)
     }
 
+    /// The bytes, for what is made of them.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &*self.0
+    }
+
     /// As a key file holds it.
     pub fn write(&self) -> Secret {
         Secret::new(BASE64_STANDARD.encode(*self.0))
@@ -139,6 +144,14 @@ impl SignatureKey {
         }
     }
 
+    /// What others may know of it: the public half of a pair, nothing of a secret.
+    pub fn public(&self) -> Option<PublicKey> {
+        match self {
+            Self::Hmac(_) => None,
+            Self::Ed25519(key) => Some(PublicKey(key.verifying_key())),
+        }
+    }
+
     /// The signature as a packet carries it.
     pub(super) fn sign(&self, bytes: &[u8]) -> String {
         match self {
@@ -199,10 +212,13 @@ impl fmt::Debug for VerifierKey {
 pub struct HmacKey(Hmac<Sha256>);
 
 impl HmacKey {
-    /// A key of any length, made one block long as HMAC says: a longer one is hashed first.
     fn new(secret: &Secret) -> Self {
+        Self::of(secret.expose().as_bytes())
+    }
+
+    /// A key of any length, made one block long as HMAC says: a longer one is hashed first.
+    pub(super) fn of(bytes: &[u8]) -> Self {
         let mut block = Zeroizing::new([0; BLOCK]);
-        let bytes = secret.expose().as_bytes();
         let hash: Zeroizing<[u8; 32]>;
         let key: &[u8] = if bytes.len() > BLOCK {
             hash = Zeroizing::new(Sha256::digest(bytes).into());
@@ -218,6 +234,11 @@ impl HmacKey {
 
     fn over(&self, bytes: &[u8]) -> Hmac<Sha256> {
         self.0.clone().chain_update(bytes)
+    }
+
+    /// The 32 bytes that HMAC-SHA256 makes of these.
+    pub(super) fn tag(&self, bytes: &[u8]) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.over(bytes).finalize().into_bytes().into())
     }
 }
 

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::key::{KeyText, PublicKey, Secret, Seed};
-use super::{SignatureKey, Signer, Verifier, VerifierKey};
+use super::{Kin, SignatureKey, Signer, Verifier, VerifierKey};
 use crate::wire::{NameError, PeerName};
 
 /// What a key file holds.
@@ -25,6 +25,8 @@ pub struct KeyFile {
     pub name: Option<PeerName>,
     /// What we sign with.
     pub signer: Signer,
+    /// What the keys of further peers of ours are made of.
+    pub kin: Kin,
     /// Whom we believe, by which key. `None`: everybody, unverified.
     pub peers: Option<Vec<(PeerName, VerifierKey)>>,
     /// Where secrets stand that are short enough to be guessed from one signed frame.
@@ -110,12 +112,12 @@ impl KeyFile {
             }
         }
         let mut short = Vec::new();
-        let key = match (secret, pair) {
+        let (key, kin) = match (secret, pair) {
             (Some(secret), None) => {
                 note_short(&mut short, "secret", &secret);
-                SignatureKey::hmac(&secret)
+                (SignatureKey::hmac(&secret), Kin::hmac(secret))
             }
-            (None, Some(seed)) => SignatureKey::ed25519(&seed),
+            (None, Some(seed)) => (SignatureKey::ed25519(&seed), Kin::ed25519(seed)),
             (None, None) => return Err(KeyFileError::Own("it has neither")),
             (Some(_), Some(_)) => return Err(KeyFileError::Own("it has both")),
         };
@@ -130,7 +132,7 @@ impl KeyFile {
             });
             keyed.collect()
         });
-        Ok(Self { name, signer: Signer::new(key), peers, short })
+        Ok(Self { name, signer: Signer::new(key), kin, peers, short })
     }
 
     /// What decides about frames of others; `None` if the file lists nobody.

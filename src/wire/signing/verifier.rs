@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use super::covered::LAYOUT;
 use super::key::signature_bytes;
 use super::nonces::{Nonces, WINDOW_MS};
-use super::{Covered, Marks, Refusal, SignatureKey, VerifierKey};
+use super::{Covered, Marks, PublicKey, Refusal, SignatureKey, VerifierKey};
 use crate::wire::PeerName;
 use crate::wire::value::MAX_SAFE_INTEGER;
 
@@ -36,6 +36,11 @@ impl Signer {
     /// What kind of key it is, for people.
     pub const fn kind(&self) -> &'static str {
         self.0.kind()
+    }
+
+    /// What others verify with, if that is no secret.
+    pub fn public(&self) -> Option<PublicKey> {
+        self.0.public()
     }
 
     /// Signs a frame: `now` in milliseconds since 1970, and a nonce that was never used and cannot be guessed.

@@ -158,6 +158,18 @@ pub(crate) fn python_client(mode: &str, server: &Value, calls: &Value) -> Value 
     )
 }
 
+/// The official TypeScript client: connects to a door, checks every result against its schema, and returns
+/// `{tools, results}`.
+pub(crate) fn javascript_client(server: &str, calls: &Value) -> Value {
+    let folder = tempfile::tempdir().expect("a scratch folder can be made");
+    let script = folder.path().join("calls.json");
+    std::fs::write(&script, json!({"server": server, "calls": calls}).to_string())
+        .expect("the scratch folder can be written");
+    let mut command = node();
+    let output = command.arg(source("mcp_client.mjs")).arg(&script).output().expect("Node can be started");
+    success("mcp_client.mjs", &output)
+}
+
 /// The Inspector's command line: negotiates `era` (`legacy`, `auto`, `modern`) with `server` and runs one method.
 pub(crate) fn inspector(era: &str, server: &[&str], method: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a scratch folder can be made");

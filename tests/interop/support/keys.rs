@@ -57,6 +57,23 @@ impl Keys {
         std::fs::write(self.path(name), file.to_string()).expect("the scratch folder can be written");
     }
 
+    /// Makes `name` believe these beside whom it believes already.
+    pub(crate) fn list(&self, name: &str, entries: &Value) {
+        let text = std::fs::read_to_string(self.path(name)).expect("it was made");
+        let mut file: Value = serde_json::from_str(&text).expect("it is JSON");
+        let peers = file["peers"].as_object_mut().expect("it lists peers");
+        peers.extend(entries.as_object().expect("entries").clone());
+        std::fs::write(self.path(name), file.to_string()).expect("the scratch folder can be written");
+    }
+
+    /// What others list the fake of this name with that the bridge of the file of `bridge` starts.
+    pub(crate) fn of_fake(&self, bridge: &str, fake: &str) -> Value {
+        let told = Command::new(PLANTBRIDGE).args(["keygen", "--for-fake", fake]).arg(self.path(bridge)).output();
+        let told = told.expect("the binary can be started");
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+        serde_json::from_slice(&told.stdout).expect("the entry, and nothing beside it")
+    }
+
     /// Where the file of `name` is.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(format!("{name}.json"))

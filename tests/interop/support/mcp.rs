@@ -41,7 +41,12 @@ impl Bridge {
 
     /// Serves the bakery over both doors, with this environment, and returns the URL of the HTTP door.
     pub(crate) fn with_door(environment: &[(&str, &str)]) -> (Self, String) {
-        let mut bridge = Self::start(&["--demo", "--port", "0"], environment);
+        Self::with_door_and(&[], environment)
+    }
+
+    /// The same with further flags.
+    pub(crate) fn with_door_and(flags: &[&str], environment: &[(&str, &str)]) -> (Self, String) {
+        let mut bridge = Self::start(&[&["--demo", "--port", "0"], flags].concat(), environment);
         bridge.call_once_joined("list_peers", &json!({}));
         // It was said before the first answer.
         let log = bridge.stderr();

@@ -158,14 +158,14 @@ impl Bridge {
         self.memory("VmRSS:")
     }
 
+    /// How many descriptors it holds; none where the system does not say.
+    pub(super) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.process.id())).map_or(0, Iterator::count)
+    }
+
     /// The most it ever was.
     pub(super) fn peak(&self) -> f64 {
         self.memory("VmHWM:")
-    }
-
-    /// How many descriptors it has open.
-    pub(super) fn descriptors(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.process.id())).map_or(0, Iterator::count)
     }
 
     /// How many processes it has begun that are still there.

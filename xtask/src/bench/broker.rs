@@ -76,6 +76,7 @@ fn launch(port: u16, kind: Kind) -> Result<Child, String> {
     Ok(process)
 }
 
-fn free_port() -> std::io::Result<u16> {
+/// A port that is free at the moment.
+pub(super) fn free_port() -> std::io::Result<u16> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr().map(|address| address.port())
 }

@@ -8,6 +8,7 @@ mod broker;
 mod crowds;
 mod fakes;
 mod floor;
+mod http;
 mod hub;
 pub(crate) mod layout;
 mod library;
@@ -63,9 +64,11 @@ struct Plan {
     pairs: u64,
     /// Events a second that are watched.
     events: u64,
-    /// How long either goes on, in seconds.
+    /// How long either goes on, in seconds; so long many clients call over HTTP as well.
     seconds: u64,
     scripts: scripts::Amount,
+    /// Clients that vanish.
+    vanished: usize,
 }
 
 const FULL: Plan = Plan {
@@ -82,6 +85,7 @@ const FULL: Plan = Plan {
     events: 10_000,
     seconds: 5,
     scripts: scripts::Amount { starts: 15, seconds: 5, cycles: 1_000 },
+    vanished: 10_000,
 };
 const QUICK: Plan = Plan {
     rounds: 1,
@@ -97,25 +101,26 @@ const QUICK: Plan = Plan {
     events: 1_000,
     seconds: 1,
     scripts: scripts::Amount { starts: 2, seconds: 1, cycles: 5 },
+    vanished: 500,
 };
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
 /// everything answers; `--watching` measures only how others are watched, `--fakes` only what many fakes cost, `--hub` only
-/// calls over a hub and how long a list of two crowds takes, `--signing` only what signatures cost, `--scripts` only what
-/// scripts do; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and only runs a stock
-/// broker and the peers, for a profiler.
+/// calls over a hub and how long a list of two crowds takes, `--http` only the HTTP door, `--signing` only what signatures cost,
+/// `--scripts` only what scripts do; `--binary FILE` measures that file instead of building one; `--peers` measures nothing
+/// and only runs a stock broker and the peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let (mut plan, mut binary, mut only) = (FULL, None, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
-            "--watching" | "--fakes" | "--hub" | "--signing" | "--scripts" => only = Some(word.as_str()),
+            "--watching" | "--fakes" | "--hub" | "--http" | "--signing" | "--scripts" => only = Some(word.as_str()),
             "--peers" => return serve(),
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
             other => {
                 return Err(format!(
-                    "bench knows --quick, --watching, --fakes, --hub, --signing, --scripts, --peers and --binary FILE, not {other}"
+                    "bench knows --quick, --watching, --fakes, --hub, --http, --signing, --scripts, --peers and --binary FILE, not {other}"
                 ));
             }
         }
@@ -139,6 +144,11 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         let crowds = crowds::measure(&binary, &plan)?;
         println!("{crowds}");
         missed.extend(crowds.judge(release).err());
+    }
+    if wanted("--http") {
+        let http = http::measure(&binary, &plan)?;
+        println!("{http}");
+        missed.extend(http.judge().err());
     }
     if wanted("--signing") {
         let signed = signed::measure(&binary, &plan)?;
