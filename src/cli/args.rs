@@ -17,7 +17,9 @@ use super::{
     ending::USAGE,
     keys::KeygenArgs,
     network::NetworkArgs,
+    node::NodeArgs,
     peers::PeersArgs,
+    scripts::ScriptArgs,
     serve::ServeArgs,
     shell::{CompletionsArgs, ManArgs},
     watch::WatchArgs,
@@ -39,6 +41,8 @@ pub struct Cli {
 pub(super) enum Command {
     /// Joins a plant network and serves it to an MCP client on standard input and output.
     Mcp(Box<McpArgs>),
+    /// Joins a plant network as a node whose scripts named peers may write, start and stop from afar, without MCP.
+    Node(Box<NodeArgs>),
     /// Lists who is on the network: the name, the links it is reached over, and the shape of what it serves, a hash that changes
     /// when that does. In a pipe one tab stands between them, and no heads.
     Peers(Box<PeersArgs>),
@@ -111,6 +115,11 @@ pub(super) struct McpArgs {
     #[arg(long, requires = "development", conflicts_with = "read_only")]
     pub(super) allow_exec: bool,
     #[command(flatten)]
+    pub(super) scripts: ScriptArgs,
+    /// Offers the tools for scripts without a directory of our own: for nodes that named us with --scriptable-by.
+    #[arg(long)]
+    pub(super) remote_scripts: bool,
+    #[command(flatten)]
     pub(super) door: DoorArgs,
     /// Prints the table of all tools and exits.
     #[arg(long, exclusive = true)]
@@ -153,7 +162,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Parsed {
 
 /// What serves others ends with 1 whatever keeps it from starting; what is for people tells wrong usage apart.
 fn wrong_code(arguments: &[OsString]) -> u8 {
-    let serves = |word: &OsString| word == "mcp" || word == "demo";
+    let serves = |word: &OsString| word == "mcp" || word == "demo" || word == "node";
     if arguments.get(1).is_some_and(serves) { 1 } else { USAGE }
 }
 

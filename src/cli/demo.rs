@@ -46,7 +46,7 @@ async fn walk(demo: &Demo) -> Result<(), StartError> {
     let network = Network::new(NetworkArgs::of_broker(demo.url()), behaviour)?;
     let (plant, node, running) = network.join();
     node.network_when(JOIN_WAIT, node::Network::is_settled).await;
-    let toured = tour::run(&mcp::front(plant), &mut std::io::stdout()).await;
+    let toured = tour::run(&mcp::front(plant, false), &mut std::io::stdout()).await;
     mcp::leave(&node, running).await;
     toured.map_err(StartError::new)
 }

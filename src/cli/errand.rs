@@ -74,9 +74,10 @@ pub(super) async fn run(
         return Err(StartError(NOWHERE.into()).into());
     }
     let read_only = read_only || environment.read_only;
-    let behaviour = Behaviour { role: "cli", read_only, secrets: environment.secrets, contracts: None };
+    let behaviour = Behaviour { role: "cli", read_only, secrets: environment.secrets, ..Behaviour::default() };
     let network = Network::new(args.network, behaviour)?;
     let (least, named) = (JOIN + network.patience(), network.is_named());
+    network.tell().await;
     let (plant, node, running) = network.join();
     let (stop, out, known) = (CancellationToken::new(), Out::new(args.json), plant.clone());
     let mut done = pin!(async {

@@ -34,6 +34,8 @@ use crate::{
 const GRACE: Duration = Duration::from_millis(500);
 /// How long answers may take to be read after everything that waited was resolved.
 const FLUSH: Duration = Duration::from_millis(500);
+/// How long scripts may take to end: asked, and two seconds later killed.
+const SCRIPTS: Duration = Duration::from_secs(3);
 /// How long the farewell on the network may take.
 const FAREWELL: Duration = Duration::from_millis(1_500);
 
@@ -45,8 +47,8 @@ const NOTHING_TO_SERVE: &str = "give it --broker <url> of a plant's MQTT 5 broke
 /// What `mcp` was asked to serve.
 #[derive(Debug)]
 pub(super) enum Config {
-    /// A plant.
-    Plant(Box<Network>, Doors),
+    /// A plant, and whether the scripts of other nodes are offered.
+    Plant(Box<Network>, Doors, bool),
     /// A bakery on an embedded broker, whose address is only known once it runs.
     #[cfg(feature = "demo")]
     Demo(Box<McpArgs>, Doors),
@@ -63,34 +65,38 @@ impl Config {
         if !args.network.is_placed(&environment) {
             return Err(StartError(NOTHING_TO_SERVE.into()));
         }
-        Ok(Self::Plant(Box::new(network(args, environment.secrets)?), doors))
+        let remote = args.remote_scripts;
+        Ok(Self::Plant(Box::new(network(args, environment.secrets)?), doors, remote))
     }
 }
 
 fn network(mut args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
     args.network.run_code(args.allow_exec);
-    let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts: args.contracts };
+    let (contracts, scripts) = (args.contracts, args.scripts);
+    let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts, scripts };
     Network::new(args.network, behaviour)
 }
 
 /// Serves until the client goes away or the system asks us to end.
 pub(super) async fn serve(config: Config) -> Result<(), StartError> {
     match config {
-        Config::Plant(network, doors) => bridge(*network, doors).await,
+        Config::Plant(network, doors, remote) => bridge(*network, doors, remote).await,
         #[cfg(feature = "demo")]
         Config::Demo(mut args, doors) => {
             let demo = crate::demo::Demo::start().await.map_err(StartError::new)?;
             tracing::info!("the bakery is open at {}", demo.url());
             // The account of a plant is no business of the demo's broker.
             args.network.broker = Some(demo.url().to_owned());
-            let served = bridge(network(*args, Secrets::default())?, doors).await;
+            let remote = args.remote_scripts;
+            let served = bridge(network(*args, Secrets::default())?, doors, remote).await;
             demo.stop().await;
             served
         }
     }
 }
 
-async fn bridge(network: Network, doors: Doors) -> Result<(), StartError> {
+async fn bridge(network: Network, doors: Doors, remote: bool) -> Result<(), StartError> {
+    network.tell().await;
     let stdio = doors.stdio;
     let http = doors.open().await?;
     let places = network.places().to_owned();
@@ -99,10 +105,10 @@ async fn bridge(network: Network, doors: Doors) -> Result<(), StartError> {
     }
     let (plant, node, running) = network.join();
     tracing::info!("{} on {places}", plant.name());
-    let server = front(plant.clone());
+    let server = front(plant.clone(), remote);
     until_over(&server, &plant, &node, stdio, http).await;
     plant.give_back_all().await;
-    take_fakes_down(&plant).await;
+    tokio::join!(take_fakes_down(&plant), end_scripts(&plant));
     leave(&node, running).await;
     // What nobody waited for any more is resolved by the leaving; this lets it write its last line.
     if timeout(FLUSH, server.settled()).await.is_err() {
@@ -112,9 +118,10 @@ async fn bridge(network: Network, doors: Doors) -> Result<(), StartError> {
 }
 
 /// What MCP clients of a plant are served by.
-pub(super) fn front(plant: Plant) -> Server {
+pub(super) fn front(plant: Plant, remote: bool) -> Server {
     let (read_only, contracts) = (plant.settings().read_only, plant.keeps_contracts());
-    let offer = Offer { read_only, contracts, exec: plant.runs_code(), ..Offer::default() };
+    let (scripts, exec) = (plant.keeps_scripts() || remote, plant.runs_code());
+    let offer = Offer { read_only, contracts, scripts, exec };
     let registry = Registry::new(tools::all(), offer);
     let config = server::Config {
         limits: Limits::default(),
@@ -160,7 +167,7 @@ async fn until_over(server: &Server, plant: &Plant, node: &Node, with_stdio: boo
     stopping.cancel();
     if timeout(GRACE, both(&mut stdio, &mut http)).await.is_err() {
         plant.give_back_all().await;
-        take_fakes_down(plant).await;
+        tokio::join!(take_fakes_down(plant), end_scripts(plant));
         node.leave();
         if timeout(FLUSH, both(&mut stdio, &mut http)).await.is_err() {
             tracing::warn!("a client does not read its answers");
@@ -192,6 +199,13 @@ async fn both<T, U>(stdio: &mut Option<JoinHandle<T>>, http: &mut Option<JoinHan
 pub(super) async fn take_fakes_down(plant: &Plant) {
     if timeout(FAREWELL, plant.stop_all_fakes()).await.is_err() {
         tracing::warn!("some fakes did not leave in time; the broker will notice by itself");
+    }
+}
+
+/// Ends the scripts, within a bound. One that is not gone by then is ended by its supervisor once we are.
+pub(super) async fn end_scripts(plant: &Plant) {
+    if timeout(SCRIPTS, plant.stop_all_scripts()).await.is_err() {
+        tracing::warn!("some scripts did not end in time; their supervisors end them");
     }
 }
 

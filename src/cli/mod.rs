@@ -20,8 +20,10 @@ mod log;
 mod mcp;
 mod member;
 mod network;
+mod node;
 mod out;
 mod peers;
+mod scripts;
 mod secrets;
 mod security;
 mod serve;
@@ -62,6 +64,10 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode
     let environment = environment::read();
     let closed = secrets::close_process();
     let arguments: Vec<_> = arguments.into_iter().collect();
+    // A script waits for it: what reads the words of people is not asked.
+    if matches!(arguments.as_slice(), [_, word] if word == supervise::WORD) {
+        return served(supervise());
+    }
     match args::parse(&arguments) {
         Parsed::Say(text) => {
             say(&text);
@@ -83,6 +89,10 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
             return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
         Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
+        Command::Node(args) => {
+            log::init(log::SERVING);
+            return served(environment.and_then(|environment| block_on(node::serve(node::read(*args, environment)?))?));
+        }
         Command::Supervise => return served(supervise()),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::{
     StartError,
     environment::{self, Environment},
+    scripts::{Place, ScriptArgs, Scripting},
     secrets::Secrets,
     security::{self, SecurityArgs},
     token,
@@ -154,6 +155,7 @@ pub(super) struct Network {
     insecure: bool,
     named: bool,
     contracts: Option<PathBuf>,
+    scripting: Option<Scripting>,
     /// Whether code that scripts of fakes bring along may be run.
     exec: bool,
 }
@@ -169,6 +171,8 @@ pub(super) struct Behaviour {
     pub(super) secrets: Secrets,
     /// Where contracts are kept.
     pub(super) contracts: Option<PathBuf>,
+    /// Where scripts are kept, and who may reach them.
+    pub(super) scripts: ScriptArgs,
 }
 
 impl Network {
@@ -201,11 +205,7 @@ impl Network {
             link.signing = keys.map(Signing::from);
         }
         let derive = authorized(hub.as_mut(), args.auth.as_deref(), behaviour.secrets.token)?;
-        let minter = match derive {
-            Some(_) if args.is_fakes => return Err(StartError(NO_ISSUER.into())),
-            Some(_) if !chosen => return Err(StartError(NAMELESS_ISSUER.into())),
-            derive => derive.map(|secret| Minter::new(secret, name.clone())),
-        };
+        let minter = token::minter(derive, &name, args.is_fakes, chosen)?;
         if let Some(link) = &mut hub {
             link.looks = chosen;
             link.carried = broker.is_some();
@@ -217,6 +217,9 @@ impl Network {
             call_timeout: Duration::from_millis(args.timeout.into()),
             link_names: names.into_iter().flatten().map(str::to_owned).collect(),
         };
+        let place = Place::new(&name, broker.as_ref(), hub.as_ref(), args.prefix);
+        let place = Place { minter: minter.clone(), read_only: behaviour.read_only, ..place };
+        let scripting = behaviour.scripts.prepare(place)?;
         let places = at.into_iter().flatten().collect::<Vec<_>>().join(" and ");
         Ok(Self {
             name,
@@ -230,8 +233,19 @@ impl Network {
             insecure,
             named: chosen,
             contracts: behaviour.contracts,
+            scripting,
             exec: args.exec,
         })
+    }
+
+    /// Says what was switched on and what it opens, before anything is.
+    pub(super) async fn tell(&self) {
+        if self.exec {
+            tell_exec();
+        }
+        if let Some(scripting) = &self.scripting {
+            scripting.tell().await;
+        }
     }
 
     /// Our name.
@@ -289,19 +303,18 @@ impl Network {
         let signing = self.broker.as_ref().and_then(|link| link.signing.as_ref());
         security::tell(signing, self.hub.is_some(), self.insecure);
         if self.minter.is_some() && self.hub.as_ref().is_some_and(|hub| hub.token.is_none()) {
-            tracing::warn!("--auth: there is a `derive` for our fakes and no token of our own to present");
-        }
-        if self.exec {
-            tell_exec();
+            tracing::warn!("--auth: there is a `derive` for our programs and no token of our own to present");
         }
         let exec = self.exec.then(|| Exec::new(own_program(), environment::inherited().everybody().to_vec()));
         let serving = Serving { introspection: true, ..Serving::default() };
         let (inside, board) = loopback::board(self.name.clone());
+        let (scripts, exposed) = self.scripting.map(|on| (on.scripts, on.exposed)).unzip();
         // Their numbers are their places in the list of names.
         let broker = self.broker.map(|link| Way::Broker(Box::new(link)));
         let hub = self.hub.map(|link| Way::Hub(Box::new(link)));
         let ways: Vec<_> = (0..).map(LinkId).zip(broker.into_iter().chain(hub)).collect();
-        let identity = Identity { name: self.name, serving, exposed: Vec::new() };
+        let exposed = exposed.flatten().into_iter().collect();
+        let identity = Identity { name: self.name, serving, exposed };
         let mut tap = None;
         let mut links = Vec::new();
         for (id, way) in &ways {
@@ -321,7 +334,8 @@ impl Network {
             Some(tap) => node.with_tap(LinkId(0), tap),
             None => node,
         };
-        (Plant::with_fakes(node.clone(), self.settings, self.contracts, stage), node, running)
+        let plant = Plant::with_scripts(node.clone(), self.settings, self.contracts, stage, scripts);
+        (plant, node, running)
     }
 }
 
@@ -370,11 +384,6 @@ fn authorized(
     hub.token = token.or(environment);
     Ok(derive)
 }
-
-const NO_ISSUER: &str = "--auth: `derive` makes credentials of fakes in the name of a bridge that the hub lists, and `serve` goes \
-                         by no such name; have `plantbridge mcp` start the fake";
-const NAMELESS_ISSUER: &str =
-    "--auth: with `derive` we vouch for our fakes under the name by which the hub lists us, so give that as --name";
 
 #[cfg(test)]
 mod tests {

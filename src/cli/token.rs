@@ -13,7 +13,10 @@ use serde_json::Value as Json;
 use zeroize::Zeroizing;
 
 use super::StartError;
-use crate::wire::signing::Secret;
+use crate::wire::{
+    PeerName,
+    signing::{Minter, Secret},
+};
 
 /// Where the environment holds it: ours first.
 const VARIABLES: [&str; 2] = ["PLANTBRIDGE_TOKEN", "SOURCE_RPC_TOKEN"];
@@ -100,6 +103,25 @@ pub(super) fn of_file(path: &Path) -> Result<Auth, StartError> {
 }
 
 const WRITTEN: &str = "it is to be an object with `token`, `derive` or both, each once, and nothing else";
+
+/// What mints credentials of our programs, in the name that a hub lists.
+pub(super) fn minter(
+    derive: Option<Secret>,
+    name: &PeerName,
+    is_fakes: bool,
+    chosen: bool,
+) -> Result<Option<Minter>, StartError> {
+    match derive {
+        Some(_) if is_fakes => Err(StartError(NO_ISSUER.into())),
+        Some(_) if !chosen => Err(StartError(NAMELESS_ISSUER.into())),
+        derive => Ok(derive.map(|secret| Minter::new(secret, name.clone()))),
+    }
+}
+
+const NO_ISSUER: &str = "--auth: `derive` makes credentials of fakes in the name of a bridge that the hub lists, and `serve` goes \
+                         by no such name; have `plantbridge mcp` start the fake";
+const NAMELESS_ISSUER: &str =
+    "--auth: with `derive` we vouch for our fakes under the name by which the hub lists us, so give that as --name";
 
 fn checked(token: &str) -> Result<Secret, &'static str> {
     if token.is_empty() {

@@ -105,11 +105,7 @@ impl From<PlantError> for ToolError {
             | PlantError::ExecDisabled { .. }
             | PlantError::FakeFailed { .. }
             | PlantError::UnknownFake { .. }) => of_fakes(error, message),
-            error @ (PlantError::NoScripts
-            | PlantError::Script(_)
-            | PlantError::NotScriptable { .. }
-            | PlantError::MayNotScript { .. }
-            | PlantError::FarEnd { .. }) => of_scripts(error, message),
+            PlantError::Script(trouble) => of_scripts(trouble, message),
             PlantError::TapUnavailable(trouble) => tap_unavailable(&trouble, message),
             PlantError::Unwanted => Self::new(ErrorCode::Cancelled, message).outcome(Outcome::NotRun),
             PlantError::LimitReached { limit, .. } => {

@@ -5,31 +5,34 @@ use serde_json::json;
 
 use super::{ErrorCode, Outcome, ToolError};
 use crate::{
-    plant::{PlantError, Target, nearest},
+    plant::{ScriptTrouble, Target, nearest},
     script::ScriptFault,
     wire::RemoteError,
 };
 
-pub(super) fn of_scripts(error: PlantError, message: String) -> ToolError {
-    match error {
-        PlantError::Script(fault) => of_fault(fault, message),
-        PlantError::NoScripts => ToolError::new(ErrorCode::CannotRead, message)
+pub(super) fn of_scripts(trouble: ScriptTrouble, message: String) -> ToolError {
+    match trouble {
+        ScriptTrouble::Here(fault) => of_fault(fault, message),
+        ScriptTrouble::None => ToolError::new(ErrorCode::CannotRead, message)
             .cause("the bridge was started without --scripts")
             .fix("give `node`, the name of a node that can be scripted; or ask a person to start the bridge with --scripts")
             .outcome(Outcome::NotRun),
-        PlantError::NotScriptable { node } => ToolError::new(ErrorCode::UnknownNamespace, message)
+        ScriptTrouble::NoNode { alternatives, .. } => ToolError::new(ErrorCode::UnknownPeer, message)
+            .alternatives(alternatives)
+            .fix("call list_peers {} for who is there")
+            .outcome(Outcome::NotRun),
+        ScriptTrouble::NotScriptable { node } => ToolError::new(ErrorCode::UnknownNamespace, message)
             .cause(format!("{node} was not started with --scripts and --scriptable-by, so the namespace does not exist there"))
             .fix(format!("ask whoever runs {node} to name this bridge with --scriptable-by, or leave `node` out"))
             .outcome(Outcome::NotRun),
-        PlantError::MayNotScript { target, refusal } => forbidden(&target, &refusal, message),
-        PlantError::FarEnd { target, refusal: Some(refusal), .. } => ToolError::new(ErrorCode::InstallFailed, message)
+        ScriptTrouble::Forbidden { target, refusal } => forbidden(&target, &refusal, message),
+        ScriptTrouble::FarEnd { target, refusal: Some(refusal), .. } => ToolError::new(ErrorCode::InstallFailed, message)
             .cause(format!("{} began it, and then said this", target.peer))
             .problem(refusal.message.as_str())
             .peer_error(&refusal.code, &refusal.message),
-        PlantError::FarEnd { target, .. } => ToolError::new(ErrorCode::UnknownOutcome, message)
+        ScriptTrouble::FarEnd { target, .. } => ToolError::new(ErrorCode::UnknownOutcome, message)
             .cause("it was begun on another node, and nothing conclusive came back")
             .fix(format!("do not repeat it; see what is there: list_packages {}", json!({"node": target.peer.as_str()}))),
-        _ => ToolError::new(ErrorCode::CannotRead, message),
     }
 }
 
@@ -80,6 +83,7 @@ fn of_fault(fault: ScriptFault, message: String) -> ToolError {
         ScriptFault::File { .. } | ScriptFault::Content { .. } => not_run(ErrorCode::CannotWrite)
             .cause("a file in the directory of scripts is not what it should be")
             .fix("if it is not the name, ask a person to look at the directory the bridge was given with --scripts"),
+        ScriptFault::Closing => not_run(ErrorCode::Cancelled),
         ScriptFault::Spec { why, .. } => not_run(ErrorCode::BadArgument)
             .argument("/spec")
             .expected(why)

@@ -127,7 +127,6 @@ pub struct Spec {
 }
 
 type Start = dyn Fn(Plant, Map<String, Json>, CallContext) -> Result<Work, ToolError> + Send + Sync;
-
 type Schema = Map<String, Json>;
 
 /// One tool: what is published of it, and what runs.

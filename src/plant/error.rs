@@ -1,11 +1,10 @@
 //! Why a verb did not do what it was asked. Each variant holds what the reader needs to do better.
 
-use super::{TapTrouble, TicketView, Unsaid, fakes::taken};
+use super::{ScriptTrouble, TapTrouble, TicketView, Unsaid, fakes::taken};
 use crate::{
     contract::{Effect, Problem, context::Ref},
     fake::Taken,
     node::{CallError, LinkState},
-    script::ScriptFault,
     wire::{PeerName, RemoteError},
 };
 
@@ -312,36 +311,9 @@ pub enum PlantError {
         /// Those there are.
         alternatives: Vec<String>,
     },
-    /// This bridge keeps no scripts of its own.
-    #[error("this bridge has no directory of scripts")]
-    NoScripts,
-    /// Something could not be done with a script here.
-    #[error("{0}")]
-    Script(#[from] ScriptFault),
-    /// The other node lets nobody script it.
-    #[error("{node} serves no namespace 'scripting'")]
-    NotScriptable {
-        /// Which.
-        node: PeerName,
-    },
-    /// The other node does not let us script it.
-    #[error("{target} answered {}: {}", .refusal.code, .refusal.message)]
-    MayNotScript {
-        /// What was called.
-        target: Target,
-        /// What it said.
-        refusal: RemoteError,
-    },
-    /// What was begun on another node ended badly, after it was begun.
-    #[error("{target} {why}")]
-    FarEnd {
-        /// What was called.
-        target: Target,
-        /// How it ended.
-        why: String,
-        /// What the other node said, if it said something.
-        refusal: Option<RemoteError>,
-    },
+    /// Something could not be done with a script, here or on another node.
+    #[error(transparent)]
+    Script(#[from] ScriptTrouble),
     /// The traffic of others cannot be heard.
     #[error("the traffic cannot be watched: {0}")]
     TapUnavailable(TapTrouble),

@@ -70,7 +70,7 @@ pub use peers::{PeerKind, PeerLine, Peers};
 pub use read_context::{ContextRead, ContextStatus, ReadContext};
 pub use read_state::{ReadState, Snapshot};
 pub use rows::{Change, ListRows, Resource, Row, RowPage, RowQuery, RowWritten, Store, Writable, WriteRow, Written};
-pub use scripts::At;
+pub use scripts::{At, ScriptTrouble};
 pub use set_state::{Confirmation, Expectation, SetState, StateSet};
 pub(crate) use shows::Shows;
 pub use tap_trouble::TapTrouble;

@@ -11,10 +11,10 @@ use crate::{
     contract::Effect,
     node::CallError,
     script::{
-        Language, NAMESPACE, Output, PackageList, Packager, PackagesChanged, SavedScript, ScriptList, ScriptName,
-        ScriptText, Scripts, StartedScript, StoppedScript, Wanted,
+        Language, NAMESPACE, Output, PackageList, Packager, PackagesChanged, SavedScript, ScriptFault, ScriptList,
+        ScriptName, ScriptText, Scripts, StartedScript, StoppedScript, Wanted,
     },
-    wire::{PeerName, Value, json},
+    wire::{PeerName, RemoteError, Value, json},
 };
 
 /// Where scripts are, and on whose behalf something is done with them.
@@ -26,6 +26,55 @@ pub struct At<'a> {
     pub principal: &'a Principal,
     /// Cancelled when nobody waits for it any more.
     pub stop: &'a CancellationToken,
+}
+
+/// Why something was not done with a script, beside what keeps any call from being made.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ScriptTrouble {
+    /// This bridge keeps no scripts of its own.
+    #[error("this bridge has no directory of scripts")]
+    None,
+    /// It could not be done here.
+    #[error("{0}")]
+    Here(#[from] ScriptFault),
+    /// The other node is not there.
+    #[error("no node named '{node}' is on the network, nor came within {} s", PRESENCE.as_secs())]
+    NoNode {
+        /// Its name.
+        node: String,
+        /// Names like it.
+        alternatives: Vec<String>,
+    },
+    /// The other node lets nobody script it.
+    #[error("{node} serves no namespace 'scripting'")]
+    NotScriptable {
+        /// Which.
+        node: PeerName,
+    },
+    /// The other node does not let us script it.
+    #[error("{target} answered {}: {}", .refusal.code, .refusal.message)]
+    Forbidden {
+        /// What was called.
+        target: Target,
+        /// What it said.
+        refusal: RemoteError,
+    },
+    /// What was begun on another node ended badly, after it was begun.
+    #[error("{target} {why}")]
+    FarEnd {
+        /// What was called.
+        target: Target,
+        /// How it ended.
+        why: String,
+        /// What the other node said, if it said something.
+        refusal: Option<RemoteError>,
+    },
+}
+
+impl From<ScriptFault> for PlantError {
+    fn from(fault: ScriptFault) -> Self {
+        ScriptTrouble::Here(fault).into()
+    }
 }
 
 /// How long another node is waited for, if it is not there.
@@ -69,7 +118,7 @@ impl Plant {
         };
         let args = vec![text(&name), source.into(), language.as_str().into()];
         let answer = self.far_call(at, node, "save", args).await?;
-        Ok(lenient(answer.value))
+        Ok(lenient(answer.value.as_ref()))
     }
 
     /// The scripts there are.
@@ -125,7 +174,7 @@ impl Plant {
             };
         };
         let answer = self.far_call(at, node, "start", vec![text(&name)]).await?;
-        Ok(lenient(answer.value))
+        Ok(lenient(answer.value.as_ref()))
     }
 
     /// Ends a script, and waits until it is gone.
@@ -137,7 +186,7 @@ impl Plant {
         let name = ScriptName::parse(name)?;
         let Some(node) = self.far(at) else { return Ok(self.here(at, "stop", true)?.stop(&name).await?) };
         let answer = self.far_call(at, node, "stop", vec![text(&name)]).await?;
-        Ok(lenient(answer.value))
+        Ok(lenient(answer.value.as_ref()))
     }
 
     /// What a script wrote, from line `after` of `run` on; without these the end of its last run.
@@ -213,22 +262,23 @@ impl Plant {
         note: impl Fn(&str) + Send + Sync,
     ) -> Result<PackagesChanged, PlantError> {
         let Called { target, value, ticket, .. } = answer;
-        let Some(ticket) = ticket else { return Ok(lenient(value)) };
+        let Some(ticket) = ticket else { return Ok(lenient(value.as_ref())) };
         let heard = |value: Option<&Value>| note(value.and_then(Value::as_str).unwrap_or("at work"));
         let view = tokio::select! {
             view = ticket.wait(FAR_INSTALL, heard) => view,
             () = at.stop.cancelled() => {
                 let why = format!("goes on; read_ticket {} tells its end", ticket.id());
-                return Err(PlantError::FarEnd { target, why, refusal: None });
+                return Err(ScriptTrouble::FarEnd { target, why, refusal: None }.into());
             }
         };
-        let end = |why: &str, refusal| Err(PlantError::FarEnd { target: target.clone(), why: why.into(), refusal });
+        let end =
+            |why: &str, refusal| Err(ScriptTrouble::FarEnd { target: target.clone(), why: why.into(), refusal }.into());
         match view.state {
-            TicketState::Resolved(value) => Ok(lenient(value)),
+            TicketState::Resolved(value) => Ok(lenient(value.as_ref())),
             TicketState::TooLarge(_) => Ok(PackagesChanged::default()),
             TicketState::Rejected(error) => {
                 let why = format!("failed: {}: {}", error.code, error.message);
-                Err(PlantError::FarEnd { target, why, refusal: Some(error) })
+                Err(ScriptTrouble::FarEnd { target, why, refusal: Some(error) }.into())
             }
             TicketState::PeerGone => end("was begun, and the node is gone: what became of it is not known", None),
             TicketState::Pending | TicketState::Lapsed | TicketState::NotFollowed => {
@@ -244,7 +294,7 @@ impl Plant {
 
     /// Our own scripts, if this may be done with them.
     fn here(&self, at: &At<'_>, method: &str, changes: bool) -> Result<&Scripts, PlantError> {
-        let scripts = self.shared.scripts.as_ref().ok_or(PlantError::NoScripts)?;
+        let scripts = self.shared.scripts.as_ref().ok_or(ScriptTrouble::None)?;
         let target = Target { peer: self.name().clone(), namespace: NAMESPACE.into(), method: method.into() };
         let effect = if changes { Effect::Program } else { Effect::Observe };
         self.permit(at.principal, &Action { target, semantics: None, effect })?;
@@ -268,9 +318,10 @@ impl Plant {
 /// By its code and never by its words: an installation that failed over a refusal is none (F-29).
 fn explained(error: PlantError) -> PlantError {
     match error {
+        PlantError::UnknownPeer { peer: node, alternatives } => ScriptTrouble::NoNode { node, alternatives }.into(),
         PlantError::UnknownNamespace { peer, namespace, .. } if namespace == NAMESPACE => not_scriptable(peer),
         PlantError::Call { target, error: CallError::Refused(refusal), .. } if refusal.code == "Forbidden" => {
-            PlantError::MayNotScript { target, refusal }
+            ScriptTrouble::Forbidden { target, refusal }.into()
         }
         PlantError::Call { target, error: CallError::Refused(refusal), .. } if refusal.code == "ClassNotFound" => {
             not_scriptable(target.peer)
@@ -280,7 +331,7 @@ fn explained(error: PlantError) -> PlantError {
 }
 
 fn not_scriptable(node: PeerName) -> PlantError {
-    PlantError::NotScriptable { node }
+    ScriptTrouble::NotScriptable { node }.into()
 }
 
 fn text(name: &ScriptName) -> Value {
@@ -288,18 +339,18 @@ fn text(name: &ScriptName) -> Value {
 }
 
 /// What a node says beside having done it: as much as can be read.
-fn lenient<T: DeserializeOwned + Default>(value: Option<Value>) -> T {
+fn lenient<T: DeserializeOwned + Default>(value: Option<&Value>) -> T {
     value.and_then(read).unwrap_or_default()
 }
 
 /// What a node was asked for: anything else is no answer.
 fn strict<T: DeserializeOwned>(answer: Called, expected: &'static str) -> Result<T, PlantError> {
     let Called { target, value, .. } = answer;
-    value.and_then(read).ok_or(PlantError::OddAnswer { target, expected, changes: false })
+    value.as_ref().and_then(read).ok_or(PlantError::OddAnswer { target, expected, changes: false })
 }
 
-fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
-    let json: Json = json::to_json(&value).ok()?;
+fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    let json: Json = json::to_json(value).ok()?;
     serde_json::from_value(json).ok()
 }
 
@@ -340,12 +391,12 @@ mod tests {
     /// A node that answers anything at all is read as far as that goes.
     #[test]
     fn what_a_node_says_beside_is_read_as_far_as_it_goes() {
-        let started: StartedScript = lenient(Some(Value::from("started, pid 7")));
+        let started: StartedScript = lenient(Some(&Value::from("started, pid 7")));
         assert_eq!(started, StartedScript::default());
         let mut map = Map::new();
         map.insert("pid", 7);
         map.insert("surprise", true);
-        let started: StartedScript = lenient(Some(map.into()));
+        let started: StartedScript = lenient(Some(&map.into()));
         assert_eq!(started.pid, 7);
     }
 }

@@ -90,6 +90,11 @@ impl Inherited {
         &self.everybody
     }
 
+    /// The home of this user; empty if it is not known.
+    pub(super) fn home(&self) -> &str {
+        self.everybody.iter().find(|(name, _)| name == "HOME").map_or("", |(_, value)| value)
+    }
+
     /// Where programs are looked for.
     pub(super) fn path(&self) -> &str {
         self.everybody.iter().find(|(name, _)| name == "PATH").map_or("", |(_, value)| value)

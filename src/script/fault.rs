@@ -41,6 +41,9 @@ pub enum ScriptFault {
         /// What.
         what: String,
     },
+    /// The bridge is ending.
+    #[error("the bridge is ending, and starts nothing any more")]
+    Closing,
     /// As many run as may.
     #[error("{limit} scripts are running, and no more may")]
     TooMany {

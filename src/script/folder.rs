@@ -128,7 +128,10 @@ mod posix {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match openat(&self.directory, name, flags, Mode::empty()) {
                 Ok(directory) => Ok(Self { directory }),
-                Err(Errno::LOOP | Errno::MLINK) => Err(FileFault::Link),
+                // Which of these a link gives differs between systems.
+                Err(Errno::LOOP | Errno::MLINK | Errno::NOTDIR) if self.kind(name)? == Some(Kind::Link) => {
+                    Err(FileFault::Link)
+                }
                 Err(error) => Err(io::Error::from(error).into()),
             }
         }
@@ -230,6 +233,11 @@ mod posix {
         pub(crate) fn remove(&self, name: &str) -> Result<(), FileFault> {
             unlinkat(&self.directory, name, AtFlags::empty()).map_err(io::Error::from)?;
             self.sync()
+        }
+
+        /// Removes a file that nobody would miss if it came back: the disk is not waited for.
+        pub(crate) fn discard(&self, name: &str) -> Result<(), FileFault> {
+            Ok(unlinkat(&self.directory, name, AtFlags::empty()).map_err(io::Error::from)?)
         }
 
         /// A name is on the disk when its directory is.
@@ -342,6 +350,10 @@ mod portable {
 
         pub(crate) fn remove(&self, name: &str) -> Result<(), FileFault> {
             Ok(fs::remove_file(self.path.join(name))?)
+        }
+
+        pub(crate) fn discard(&self, name: &str) -> Result<(), FileFault> {
+            self.remove(name)
         }
     }
 

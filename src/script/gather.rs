@@ -17,7 +17,7 @@ pub(super) struct Gathered {
 /// Waits for the end of a program. `heard` is told each piece of what it says. Dropping this ends it.
 pub(super) async fn gather(process: Process, most: usize, mut heard: impl FnMut(&[u8])) -> Gathered {
     let Process { line, mut output, mut errors, end, .. } = process;
-    let (mut bytes, mut out, mut err) = (Vec::new(), [0; 4_096], [0; 4_096]);
+    let (mut bytes, mut out, mut err) = (Vec::new(), vec![0; 4_096], vec![0; 4_096]);
     let (mut out_open, mut err_open) = (true, true);
     while (out_open || err_open) && bytes.len() <= most {
         tokio::select! {
@@ -49,6 +49,6 @@ fn take(buffer: &[u8], read: std::io::Result<usize>, bytes: &mut Vec<u8>, heard:
 }
 
 async fn empty(mut pipe: impl AsyncRead + Unpin) {
-    let mut buffer = [0; 4_096];
+    let mut buffer = vec![0; 4_096];
     while pipe.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
 }

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,9 +17,7 @@ use super::{
     Input, Limits, Plan, ScriptFault, ScriptName, Supervisor, beside,
     environment::{self, Inherited, Whereabouts},
     record::{self, Record},
-    results::{
-        Language, Output, RunEnd, SavedScript, ScriptLine, ScriptList, ScriptText, StartedScript, StoppedScript,
-    },
+    results::{Language, Output, SavedScript, ScriptLine, ScriptList, ScriptText, StartedScript, StoppedScript},
     ring::LINES,
     run::Run,
     store::Store,
@@ -54,7 +55,7 @@ pub struct ScriptsConfig {
 pub struct Bounds {
     /// How many may run at once.
     pub running: usize,
-    /// Bytes of memory of each of their processes.
+    /// Bytes of memory of each of their processes, beside what runs it reserves for itself.
     pub memory: u64,
     /// How long one may run.
     pub run: Option<Duration>,
@@ -78,6 +79,8 @@ pub(super) struct Shared {
     pub(super) store: Arc<Store>,
     pub(super) toolchain: Toolchain,
     table: Mutex<BTreeMap<ScriptName, Slot>>,
+    /// None is started any more.
+    closing: AtomicBool,
     /// One package manager at a time.
     pub(super) installing: AsyncMutex<()>,
 }
@@ -101,7 +104,14 @@ impl Scripts {
     pub fn new(config: ScriptsConfig) -> Self {
         let store = Arc::new(Store::new(config.directory.clone()));
         let toolchain = Toolchain::new(config.supervisor.clone(), config.inherited.clone());
-        let shared = Shared { config, store, toolchain, table: Mutex::default(), installing: AsyncMutex::default() };
+        let shared = Shared {
+            config,
+            store,
+            toolchain,
+            table: Mutex::default(),
+            closing: AtomicBool::new(false),
+            installing: AsyncMutex::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -209,7 +219,7 @@ impl Scripts {
         arguments.push(name.file(language));
         let token_text = token.as_ref().map(Secret::expose);
         let environment = environment::of_script(&shared.config.inherited, &shared.config.place, &peer, token_text);
-        let limits = shared.config.bounds.limits();
+        let limits = shared.config.bounds.limits(runner.reserves);
         let plan = Plan { program: runner.program, arguments, environment, directory, input: Input::Closed, limits };
         let started = shared.config.supervisor.start(&plan).await;
         let process = started.map_err(|fault| ScriptFault::Start { name: name.to_string(), fault })?;
@@ -232,8 +242,9 @@ impl Scripts {
         Ok(StoppedScript { run: run.id.clone(), ended })
     }
 
-    /// Stops all of them, at once.
+    /// Stops all of them, at once; none is started any more.
     pub async fn stop_all(&self) {
+        self.shared.closing.store(true, Ordering::Release);
         let runs: Vec<Arc<Run>> = self.shared.table().values().filter_map(|slot| slot.run.clone()).collect();
         let stopping: Vec<_> = runs.iter().filter(|run| run.ended().is_none()).map(|run| run.stop()).collect();
         // Each was asked before the first is waited for: a line that is dropped is the asking.
@@ -276,7 +287,7 @@ impl Scripts {
             record::read(&folder, &wanted, run.as_deref())
         })
         .await?;
-        Ok(stored(run, lines, after, most.min(LINES), bytes))
+        Ok(record::output(run, &lines, after, most.min(LINES), bytes))
     }
 
     fn running(&self, name: &ScriptName) -> Option<Arc<Run>> {
@@ -294,6 +305,9 @@ impl Shared {
     fn reserve<'a>(&'a self, name: &'a ScriptName) -> Result<Reserved<'a>, ScriptFault> {
         let mut table = self.table();
         let limit = self.config.bounds.running;
+        if self.closing.load(Ordering::Acquire) {
+            return Err(ScriptFault::Closing);
+        }
         if table.get(name).is_some_and(Slot::is_taken) {
             let run = table.get(name).and_then(|slot| slot.run.as_ref()).filter(|run| run.ended().is_none());
             let run = run.map_or_else(|| "that is being started".to_owned(), |run| run.id.clone());
@@ -350,33 +364,15 @@ impl Drop for Reserved<'_> {
 }
 
 impl Bounds {
-    pub(super) fn limits(&self) -> Limits {
+    pub(super) fn limits(&self, reserves: u64) -> Limits {
         Limits {
-            memory: Some(self.memory),
+            memory: Some(self.memory.saturating_add(reserves)),
             cpu_seconds: None,
             run_ms: self.run.map(|run| u64::try_from(run.as_millis()).unwrap_or(u64::MAX)),
             open_files: Some(OPEN_FILES),
             file_bytes: Some(FILE_BYTES),
         }
     }
-}
-
-fn stored(run: String, lines: Vec<String>, after: Option<u64>, most: usize, bytes: usize) -> Output {
-    let total = lines.len();
-    let first = after.and_then(|after| usize::try_from(after).ok()).unwrap_or(total.saturating_sub(most)).min(total);
-    let mut size = 0;
-    let fits = |line: &&String| {
-        size += line.len();
-        size <= bytes
-    };
-    let mut kept: Vec<String> = lines.iter().skip(first).take(most).take_while(fits).cloned().collect();
-    if kept.is_empty() {
-        kept.extend(lines.get(first).cloned());
-    }
-    let more = (total - first - kept.len()) as u64;
-    // How it ended is its last line, if it was written.
-    let ended = (more == 0).then(|| RunEnd { note: Some("the last line says how".into()), ..RunEnd::default() });
-    Output { run, first: first as u64, lines: kept, more, fell_off: 0, ended, stored: true }
 }
 
 /// Names a run: the moment, so that runs sort by it, and a little chance.

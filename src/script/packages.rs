@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use serde_json::Value as Json;
@@ -202,7 +201,7 @@ impl Scripts {
             environment: inherited.everybody.iter().chain(&inherited.packagers).cloned().collect(),
             directory: work.directory.to_owned(),
             input: Input::Closed,
-            limits: Limits { run_ms: Some(BUDGET.as_millis() as u64), memory: Some(MEMORY), ..Limits::default() },
+            limits: Limits { run_ms: Some(BUDGET_MS), memory: Some(MEMORY), ..Limits::default() },
         };
         let failed = |why: String, output: &str| ScriptFault::Install { manager, why, output: tail(output) };
         let started = self.shared.config.supervisor.start(&plan).await;
@@ -210,7 +209,8 @@ impl Scripts {
         let heard = |piece: &[u8]| {
             let text = String::from_utf8_lossy(piece);
             if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
-                note(&line.chars().take(200).collect::<String>());
+                let line: String = line.chars().take(200).collect();
+                note(&without_places(&line, work.directory, inherited.home()));
             }
         };
         let Gathered { ended, text, too_much } = tokio::select! {
@@ -218,6 +218,7 @@ impl Scripts {
             // Dropped with its line, it is ended with all it began.
             () = stop.cancelled() => return Err(ScriptFault::Cancelled { manager }),
         };
+        let text = without_places(&text, work.directory, inherited.home());
         match (too_much, ended.by, ended.code) {
             (true, ..) => Err(failed("wrote more than 8 MiB, and was ended".into(), &text)),
             (_, super::EndedBy::Time, _) => Err(failed("took more than 180 s, and was ended".into(), &text)),
@@ -256,7 +257,7 @@ fn npm_packages(folder: &Folder, path: &Path, list: &mut PackageList) -> Result<
     for (name, range) in declared.into_iter().take(MOST_PACKAGES) {
         let range = range.as_str().unwrap_or_default().to_owned();
         if !specifier::is_name(name, Packager::Npm) {
-            list.notes.push(format!("{MANIFEST} names a dependency that is no package: {:.80}", name));
+            list.notes.push(format!("{MANIFEST} names a dependency that is no package: {name:.80}"));
             continue;
         }
         let installed = installed(&path.join("node_modules").join(name).join(MANIFEST));
@@ -340,6 +341,16 @@ fn major(range: &str) -> Option<u32> {
     if plain { digits.get(..end)?.parse().ok() } else { None }
 }
 
+/// What a package manager wrote, without where things are on this machine.
+fn without_places(text: &str, directory: &Path, home: &str) -> String {
+    let directory = directory.to_string_lossy();
+    let mut text = text.replace(&*directory, ".");
+    if home.len() > 1 {
+        text = text.replace(home, "~");
+    }
+    text
+}
+
 /// The end of what a package manager wrote.
 fn tail(text: &str) -> String {
     let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN));
@@ -352,8 +363,8 @@ const LIBRARY: &str = "@source-repo/rpc";
 const SPOKEN: u32 = 5;
 /// What Python's packages are, each with its version.
 const REQUIREMENTS: &str = "requirements.txt";
-/// How long a package manager may take.
-const BUDGET: Duration = Duration::from_mins(3);
+/// How long a package manager may take, in milliseconds.
+const BUDGET_MS: u64 = 180_000;
 /// Bytes of memory it may use.
 const MEMORY: u64 = 2 << 30;
 /// Bytes it may write.
@@ -385,6 +396,14 @@ mod tests {
             assert_eq!(skew(&library(odd, None)), None, "{odd}");
         }
         assert_eq!(skew(&[]), None);
+    }
+
+    /// results.md 2: a path of this machine never appears.
+    #[test]
+    fn where_things_are_is_not_told() {
+        let told = without_places("log: /home/me/.npm/x.log\nin /srv/s/node_modules", Path::new("/srv/s"), "/home/me");
+        assert_eq!(told, "log: ~/.npm/x.log\nin ./node_modules");
+        assert_eq!(without_places("/a", Path::new("/srv"), "/"), "/a");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{fs::File, io::Write as _};
 use super::{
     FileFault, ScriptFault, ScriptName,
     folder::{Folder, Kind},
-    results::RunEnd,
+    results::{Output, RunEnd},
     ring::LINES,
     store::file_fault,
 };
@@ -30,7 +30,7 @@ impl Record {
         let surplus = (kept.len() + 1).saturating_sub(RUNS);
         for old in kept.into_iter().take(surplus) {
             let file = file(name, &old);
-            below.remove(&file).map_err(|fault| file_fault(&file, fault))?;
+            below.discard(&file).map_err(|fault| file_fault(&file, fault))?;
         }
         let file = file(name, run);
         let file = below.fresh(&file).map_err(|fault| file_fault(&file, fault))?;
@@ -132,6 +132,25 @@ pub(super) fn read(
     let lines: Vec<&str> = text.lines().collect();
     let from = lines.len().saturating_sub(LINES);
     Ok((run, lines.iter().skip(from).map(|line| (*line).to_owned()).collect()))
+}
+
+/// As much of what is kept as was asked for.
+pub(super) fn output(run: String, lines: &[String], after: Option<u64>, most: usize, bytes: usize) -> Output {
+    let total = lines.len();
+    let first = after.and_then(|after| usize::try_from(after).ok()).unwrap_or(total.saturating_sub(most)).min(total);
+    let mut size = 0;
+    let fits = |line: &&String| {
+        size += line.len();
+        size <= bytes
+    };
+    let mut kept: Vec<String> = lines.iter().skip(first).take(most).take_while(fits).cloned().collect();
+    if kept.is_empty() {
+        kept.extend(lines.get(first).cloned());
+    }
+    let more = (total - first - kept.len()) as u64;
+    // How it ended is its last line, if it was written.
+    let ended = (more == 0).then(|| RunEnd { note: Some("the last line says how".into()), ..RunEnd::default() });
+    Output { run, first: first as u64, lines: kept, more, fell_off: 0, ended, stored: true }
 }
 
 /// The runs that are kept of a script.

@@ -205,11 +205,10 @@ fn note(ended: &Ended) -> Option<String> {
         (EndedBy::Time, _) => Some("it was ended because its time was over"),
         (EndedBy::Lost, _) => Some("its supervisor was killed, so it was killed too"),
         (EndedBy::Asked, Some(9)) => Some("it did not end within two seconds of being asked to, and was killed"),
-        (EndedBy::Asked, _) => None,
         (EndedBy::Itself, Some(25)) => Some("it wrote a file larger than a script may"),
         (EndedBy::Itself, Some(24)) => Some("it used up its processor time"),
-        (EndedBy::Itself, Some(6 | 9)) => Some("if nobody killed it, it may have used up its memory"),
-        (EndedBy::Itself, _) => None,
+        (EndedBy::Itself, Some(5 | 6 | 9)) => Some("if nobody killed it, it may have used up its memory"),
+        (EndedBy::Asked | EndedBy::Itself, _) => None,
     };
     let left =
         (ended.left_behind > 0).then(|| format!("{} processes it had left behind were ended", ended.left_behind));

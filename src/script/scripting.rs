@@ -167,10 +167,12 @@ fn answer(result: &impl Serialize) -> Result<Option<Value>, Failure> {
 
 /// A fault in its own words. Which code says that it did not run is for arguments that are none.
 fn failed(fault: ScriptFault) -> Failure {
-    match &fault {
+    match fault {
         ScriptFault::Name { .. } | ScriptFault::Spec { .. } => Failure::coded("InvalidParams", fault.to_string()),
-        ScriptFault::Install { output, .. } if !output.is_empty() => Failure::exception(format!("{fault}: {output}")),
-        _ => Failure::exception(fault.to_string()),
+        ScriptFault::Install { manager, why, output } if !output.is_empty() => {
+            Failure::exception(format!("{manager} {why}: {output}"))
+        }
+        other => Failure::exception(other.to_string()),
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Runner {
     pub(super) flags: Vec<String>,
     /// What it is, for people.
     pub(super) label: String,
+    /// Bytes of memory it takes for itself before the script has any.
+    pub(super) reserves: u64,
 }
 
 impl Toolchain {
@@ -54,7 +56,8 @@ impl Toolchain {
         }
         let (program, version) = self.node().await?;
         let flags = node_flags(language, version)?;
-        Ok(Runner { program, flags, label: format!("node {}.{}", version.0, version.1) })
+        let reserves = if version >= RESERVES { CODE_RANGE } else { 0 };
+        Ok(Runner { program, flags, label: format!("node {}.{}", version.0, version.1), reserves })
     }
 
     /// The Node there is.
@@ -82,7 +85,8 @@ impl Toolchain {
             let text = format!("Python {}.{} is too old: scripts need 3.8 or later", version.0, version.1);
             return Err(ScriptFault::Toolchain(text));
         }
-        Ok(Runner { program, flags: Vec::new(), label: format!("python {}.{}", version.0, version.1) })
+        let label = format!("python {}.{}", version.0, version.1);
+        Ok(Runner { program, flags: Vec::new(), label, reserves: 0 })
     }
 
     /// A program of this name on the PATH.
@@ -163,6 +167,10 @@ fn is_program(path: &Path) -> bool {
 const STRIPS: Version = (23, 6);
 /// From here on if it is told to.
 const STRIPS_IF_TOLD: Version = (22, 6);
+/// From here on Node's engine may reserve room for code that counts as data from the start; 24 does and does not start without.
+const RESERVES: Version = (21, 0);
+/// How much that is.
+const CODE_RANGE: u64 = 512 << 20;
 const OLDEST_PYTHON: Version = (3, 8);
 /// How long a program may take to say its version, in milliseconds.
 const ANSWER_MS: u64 = 10_000;

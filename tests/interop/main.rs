@@ -22,6 +22,8 @@ mod one_state;
 mod people;
 mod process;
 mod relay;
+#[cfg(target_os = "linux")]
+mod scripts;
 mod secrets;
 mod served;
 mod signed;

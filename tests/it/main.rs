@@ -52,6 +52,10 @@ mod resources;
 mod rows;
 mod sample_contracts;
 mod scripted;
+#[cfg(all(feature = "demo", target_os = "linux"))]
+mod scripting;
+#[cfg(target_os = "linux")]
+mod scripts;
 #[cfg(all(feature = "demo", unix))]
 mod serve;
 mod silence;

@@ -138,9 +138,8 @@ fn tasks_begin_in_few_places() {
         "src/fake/standing.rs",
         // One a fake whose script brings code along: it owns the process that runs that.
         "src/fake/code/",
-        // Programs, each in a process of its own under a supervisor.
-        "src/script/process.rs",
-        "src/script/supervise/",
+        // Programs, each in a process of its own under a supervisor and read by a task that ends with it; a disk that is waited for.
+        "src/script/",
         "src/mcp/load.rs",
         // One a resource that is listened to, owned by the session or the request that listens, which ends it.
         "src/mcp/subscriptions.rs",

@@ -66,7 +66,7 @@ pub(super) async fn run(mut args: DoctorArgs, environment: Environment) -> Resul
         return Err(StartError(errand::NOWHERE.into()).into());
     }
     let trust = args.errand.network.trust();
-    let behaviour = Behaviour { role: "doctor", read_only: true, secrets: environment.secrets, contracts: None };
+    let behaviour = Behaviour { role: "doctor", read_only: true, secrets: environment.secrets, ..Behaviour::default() };
     let network = Network::new(args.errand.network, behaviour)?;
     let patience = Duration::from_millis(args.errand.wait.into()).max(STEP);
     let doctor = Doctor { days: args.days, take_name: args.take_name, trust, patience };

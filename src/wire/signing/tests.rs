@@ -298,7 +298,7 @@ fn a_signature_may_be_spelled_as_recorded() {
 }
 
 /// The recorded credentials of hubs (wire.md 8.5) and of pairing (8.6) are HMACs of texts by the rule of W-093. Neither
-/// travels on MQTT; the first is minted in `derived`, and nothing of ours makes the second yet.
+/// travels on MQTT; the first is minted in `minter`, and nothing of ours makes the second yet.
 #[test]
 fn w093_other_recorded_hmacs_are_keyed_alike() {
     let recorded = file(VECTORS);

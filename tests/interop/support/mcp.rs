@@ -107,6 +107,12 @@ impl Bridge {
         answer["result"].clone()
     }
 
+    /// The result of a call that was begun, if it is there.
+    pub(crate) fn finished(&mut self, id: u64) -> Option<Value> {
+        let answers = self.child.heard(|line| (line["id"] == id && line.get("method").is_none()).then(|| line.clone()));
+        answers.first().map(|answer| answer["result"].clone())
+    }
+
     /// Calls a tool again and again while the bridge says that the network is not there, which means that nothing was
     /// sent.
     pub(crate) fn call_once_joined(&mut self, tool: &str, arguments: &Value) -> Value {

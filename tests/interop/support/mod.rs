@@ -24,7 +24,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const PLANTBRIDGE: &str = env!("CARGO_BIN_EXE_plantbridge");
 
 /// Where `cargo xtask install` puts the foreign parties.
-fn installed(what: &str) -> PathBuf {
+pub(crate) fn installed(what: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the scratch folder lies in the target folder");
     let path = target.join("interop").join(what);
     assert!(path.exists(), "{} is missing: run `cargo xtask test`, which installs it", path.display());

@@ -168,6 +168,19 @@ impl Bridge {
         self.memory("VmHWM:")
     }
 
+    /// How many processes it has begun that are still there.
+    pub(super) fn children(&self) -> usize {
+        let parent = format!(" {} ", self.process.id());
+        let stats = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let stats = stats.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+        stats
+            .filter(|stat| {
+                stat.rsplit_once(')')
+                    .is_some_and(|(_, rest)| rest.get(2..).is_some_and(|rest| rest.starts_with(&parent)))
+            })
+            .count()
+    }
+
     fn memory(&self, field: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix(field));

@@ -18,6 +18,7 @@ mod pack;
 mod peer;
 mod placement;
 mod report;
+mod scripts;
 mod signed;
 mod socketio;
 mod stats;
@@ -65,6 +66,7 @@ struct Plan {
     events: u64,
     /// How long either goes on, in seconds; so long many clients call over HTTP as well.
     seconds: u64,
+    scripts: scripts::Amount,
     /// Clients that vanish.
     vanished: usize,
 }
@@ -82,6 +84,7 @@ const FULL: Plan = Plan {
     pairs: 5_000,
     events: 10_000,
     seconds: 5,
+    scripts: scripts::Amount { starts: 15, seconds: 5, cycles: 1_000 },
     vanished: 10_000,
 };
 const QUICK: Plan = Plan {
@@ -97,26 +100,27 @@ const QUICK: Plan = Plan {
     pairs: 500,
     events: 1_000,
     seconds: 1,
+    scripts: scripts::Amount { starts: 2, seconds: 1, cycles: 5 },
     vanished: 500,
 };
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
 /// everything answers; `--watching` measures only how others are watched, `--fakes` only what many fakes cost, `--hub` only
-/// calls over a hub and how long a list of two crowds takes, `--http` only the HTTP door, `--signing` only what signatures cost;
-/// `--binary FILE` measures that file instead of building one; `--peers` measures nothing and only runs a stock broker and the
-/// peers, for a profiler.
+/// calls over a hub and how long a list of two crowds takes, `--http` only the HTTP door, `--signing` only what signatures cost,
+/// `--scripts` only what scripts do; `--binary FILE` measures that file instead of building one; `--peers` measures nothing
+/// and only runs a stock broker and the peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let (mut plan, mut binary, mut only) = (FULL, None, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
-            "--watching" | "--fakes" | "--hub" | "--http" | "--signing" => only = Some(word.as_str()),
+            "--watching" | "--fakes" | "--hub" | "--http" | "--signing" | "--scripts" => only = Some(word.as_str()),
             "--peers" => return serve(),
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
             other => {
                 return Err(format!(
-                    "bench knows --quick, --watching, --fakes, --hub, --http, --signing, --peers and --binary FILE, not {other}"
+                    "bench knows --quick, --watching, --fakes, --hub, --http, --signing, --scripts, --peers and --binary FILE, not {other}"
                 ));
             }
         }
@@ -156,6 +160,11 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         println!("{}", report::fakes(&fakes));
         // A development build is larger in everything, and a few fakes say little of what each of them holds.
         missed.extend(fakes.missed(release));
+    }
+    if wanted("--scripts") {
+        let scripts = scripts::measure(&binary, plan.scripts)?;
+        println!("{scripts}");
+        missed.extend(scripts.missed(release));
     }
     if missed.is_empty() { Ok(()) } else { Err(missed.join("; ")) }
 }
