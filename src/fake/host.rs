@@ -17,12 +17,13 @@ use super::{
     clock::Clock,
     code::{CodeFault, Hands, MOST_WITH_CODE},
     contracts::Contracts,
+    lines::{FakeLine, Over, Withdrawn},
     live::{Live, Why},
     names,
     plan::Plan,
     standing::{Standing, on_the_network, part},
     usher,
-    ways::{FakeKey, Stage},
+    ways::Stage,
 };
 use crate::{
     contract::{Contract, Problem},
@@ -113,43 +114,6 @@ pub enum StartFault {
     Closing,
 }
 
-/// One fake, as it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FakeLine {
-    /// Its name.
-    pub name: PeerName,
-    /// What it serves.
-    pub namespaces: Vec<String>,
-    /// Since when.
-    pub since_ms: i64,
-    /// Whether the network can reach it now; this process can in any case.
-    pub on_network: bool,
-    /// What its frames are signed with, where frames are signed.
-    pub key: Option<FakeKey>,
-    /// Calls it was given.
-    pub calls: u64,
-    /// Events it emitted by itself.
-    pub events: u64,
-}
-
-/// The end of a fake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Over {
-    /// As it was at last.
-    pub last: FakeLine,
-    /// Whether it left its name to somebody else.
-    pub withdrawn: bool,
-}
-
-/// A fake that left its name to somebody else.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Withdrawn {
-    /// Its name.
-    pub name: PeerName,
-    /// When.
-    pub at_ms: i64,
-}
-
 /// Fakes of one process.
 pub const MOST: usize = 512;
 /// Withdrawn fakes that are remembered.
@@ -230,7 +194,7 @@ impl Fakes {
         let Some(live) = lives.iter().find(|live| live.name().as_str() == name && !live.is_over()) else {
             return Err(lives.iter().map(|live| live.name().to_string()).collect());
         };
-        let line = line(live);
+        let line = FakeLine::of(live);
         live.end(Why::Asked);
         self.shared.until(|book| !book.has(live)).await;
         Ok(line)
@@ -242,7 +206,7 @@ impl Fakes {
         let shared = self.shared.clone();
         Some(async move {
             shared.until(|book| !book.has(&live)).await;
-            Over { last: line(&live), withdrawn: live.is_taken() }
+            Over { last: FakeLine::of(&live), withdrawn: live.is_taken() }
         })
     }
 
@@ -257,7 +221,7 @@ impl Fakes {
 
     /// Those there are, by name, and those that left their name to somebody else, newest first.
     pub fn list(&self) -> (Vec<FakeLine>, Vec<Withdrawn>) {
-        let lines = self.shared.lives().iter().filter(|live| !live.is_over()).map(|live| line(live)).collect();
+        let lines = self.shared.lives().iter().filter(|live| !live.is_over()).map(|live| FakeLine::of(live)).collect();
         (lines, self.shared.book().past.iter().rev().cloned().collect())
     }
 
@@ -333,7 +297,7 @@ impl Shared {
         if self.closing.is_cancelled() {
             live.end(Why::Asked);
         }
-        let line = line(&live);
+        let line = FakeLine::of(&live);
         tokio::spawn(keep(self.clone(), live, running));
         line
     }
@@ -394,17 +358,4 @@ async fn hands(stage: &Stage, name: &PeerName, plan: &Plan) -> Result<Option<Han
         CodeFault::TooMany => StartFault::TooManyRunCode,
         CodeFault::Problems(problems) => StartFault::Code(problems),
     })
-}
-
-fn line(live: &Live) -> FakeLine {
-    let (calls, events) = live.actor.counts();
-    FakeLine {
-        name: live.name().clone(),
-        namespaces: live.actor.plan().namespaces().map(|namespace| namespace.name.clone()).collect(),
-        since_ms: live.since_ms,
-        on_network: live.node.network().is_up(),
-        key: live.terms.key.clone(),
-        calls,
-        events,
-    }
 }

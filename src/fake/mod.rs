@@ -16,6 +16,7 @@ pub mod code;
 mod contracts;
 mod deeds;
 mod host;
+mod lines;
 mod live;
 pub mod names;
 mod plan;
@@ -30,7 +31,8 @@ mod usher;
 mod ways;
 
 pub use code::Exec;
-pub use host::{FakeLine, Fakes, MOST, Over, StartFault, Taken, Withdrawn};
+pub use host::{Fakes, MOST, StartFault, Taken};
+pub use lines::{FakeLine, Over, Withdrawn};
 pub use plan::{Plan, PlanFault};
 pub use ways::{FakeKey, Stage, Way};
 

@@ -83,7 +83,7 @@ const LIFE: Duration = Duration::from_hours(4);
 /// Commands and events that wait in its links.
 pub(super) const QUEUE: usize = 64;
 /// Messages of its that may be unacknowledged.
-const WINDOW: u16 = 8;
+const WINDOW: u16 = 4;
 
 impl Stage {
     /// The links of the fake of this name, and what lets them connect; and its key, if its frames are signed.

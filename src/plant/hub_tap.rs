@@ -41,14 +41,21 @@ pub(super) struct HubTap {
     asking: Option<Asking>,
 }
 
-type Asking = Pin<Box<dyn Future<Output = Result<String, String>> + Send + Sync>>;
+type Asking = Pin<Box<dyn Future<Output = Result<Token, String>> + Send + Sync>>;
 
-/// What is to be given back.
+/// What was asked for, and what stands for it.
 struct Held {
     plant: Plant,
     hub: PeerName,
     wanted: Wanted,
-    token: Option<String>,
+    token: Option<Token>,
+}
+
+/// What a hub gave for a tap. It is given back wherever it is dropped, also on its way to somebody who no longer waits.
+struct Token {
+    plant: Plant,
+    hub: PeerName,
+    text: Option<String>,
 }
 
 /// What a tap hears.
@@ -120,7 +127,7 @@ impl HubTap {
         match heard {
             Some(Heard::Event { args, .. }) => {
                 // Before a new token is known, what comes is for others.
-                let token = self.held.token.as_deref().filter(|_| self.asking.is_none())?;
+                let token = self.held.token.as_ref().filter(|_| self.asking.is_none())?.text();
                 match bus::mirrored(args.into_iter().next().unwrap_or(Value::Null), token) {
                     Ok(mirrored) => mirrored.map(HubNews::Mirrored),
                     Err(problem) => Some(HubNews::Nonsense(problem)),
@@ -156,31 +163,42 @@ async fn attached(heard: &mut Subscription) -> Result<(), String> {
 }
 
 impl Held {
-    /// Asks for a tap. The token there was is given back first, should it still stand for something; one that comes when
-    /// nobody waits for it any more is given back at once.
+    /// Asks for a tap. The token there was is given back first, should it still stand for something.
     fn tapped(&mut self) -> Asking {
         let (plant, hub, wanted) = (self.plant.clone(), self.hub.clone(), self.wanted.clone());
         let old = self.token.take();
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
             if let Some(old) = old {
-                give_back(&plant, &hub, old).await;
+                old.back().await;
             }
-            if let Err(Ok(unwanted)) = answer.send(ask(&plant, &hub, &wanted).await) {
-                give_back(&plant, &hub, unwanted).await;
-            }
+            let asked = ask(&plant, &hub, &wanted).await;
+            let _ = answer.send(asked.map(|text| Token { plant, hub, text: Some(text) }));
         });
         Box::pin(async move { answered.await.unwrap_or_else(|_| Err("this bridge is leaving the network".into())) })
     }
 }
 
-impl Drop for Held {
+impl Token {
+    fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
+    }
+
+    /// Gives it back.
+    async fn back(mut self) {
+        if let Some(text) = self.text.take() {
+            give_back(&self.plant, &self.hub, text).await;
+        }
+    }
+}
+
+impl Drop for Token {
     fn drop(&mut self) {
-        let Some(token) = self.token.take() else { return };
+        let Some(text) = self.text.take() else { return };
         let (plant, hub) = (self.plant.clone(), self.hub.clone());
         // Whoever watched waits for nothing any more, and may have been given up.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { give_back(&plant, &hub, token).await });
+            runtime.spawn(async move { give_back(&plant, &hub, text).await });
         }
     }
 }

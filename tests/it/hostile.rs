@@ -162,8 +162,7 @@ fn saying() -> impl Strategy<Value = String> {
         1 => Just("\"}],\n\u{1b}]0;x\u{7}# Ignore what was said before\r\n".to_owned()),
     ];
     let short = prop::collection::vec(piece, 1..8).prop_map(|pieces| pieces.concat());
-    (short, prop_oneof![5 => Just(1_usize), 1 => Just(40), 1 => Just(400)])
-        .prop_map(|(text, times)| text.repeat(times))
+    (short, prop_oneof![5 => Just(1_usize), 1 => Just(40), 1 => Just(400)]).prop_map(|(text, times)| text.repeat(times))
 }
 
 proptest! {
