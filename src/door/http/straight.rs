@@ -145,3 +145,45 @@ impl Transport<RoleServer> for Posted {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+
+    fn asked(method: &str, params: &Json) -> ClientRequest {
+        let line = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        match serde_json::from_value(line).unwrap() {
+            ClientJsonRpcMessage::Request(request) => request.request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What begins a session or lasts is the SDK's, and so is what speaks of itself in the way of an older revision.
+    #[test]
+    fn what_needs_a_session_has_one() {
+        let agreed = Spoken::Agreed(ProtocolVersion::V_2025_11_25);
+        let inline = |version: &str| {
+            json!({"name": "x", "uri": "plant://status", "notifications": {}, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": version,
+                "io.modelcontextprotocol/clientCapabilities": {}
+            }})
+        };
+        let (modern, older) = (inline("2026-07-28"), inline("2025-06-18"));
+        let client = json!({"name": "t", "version": "1"});
+        let begin = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        for (method, params, spoken, straight) in [
+            ("tools/call", &json!({"name": "x"}), &agreed, true),
+            ("resources/read", &json!({"uri": "plant://status"}), &agreed, true),
+            ("tools/call", &modern, &Spoken::ByItself, true),
+            ("tools/call", &older, &Spoken::ByItself, false),
+            ("subscriptions/listen", &modern, &Spoken::ByItself, false),
+            ("server/discover", &modern, &Spoken::ByItself, false),
+            ("initialize", &begin, &Spoken::ByItself, false),
+            ("ping", &json!({}), &agreed, false),
+        ] {
+            assert_eq!(goes_straight(&asked(method, params), spoken), straight, "{method} {params}");
+        }
+    }
+}
