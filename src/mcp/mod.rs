@@ -34,6 +34,7 @@ pub mod tools;
 pub use codes::ErrorCode;
 pub use context::{CallContext, Door};
 pub use error::{NextCall, Outcome, ToolError};
+pub(crate) use progress::ProgressTo;
 pub(crate) use refusal::ticket_state;
 pub use registry::{Hints, Need, Offer, Registry, Spec, Tool};
 pub use result::Source;

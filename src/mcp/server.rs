@@ -250,7 +250,7 @@ impl Session {
             Some((token, waiting)) => tokio::select! {
                 biased; // nothing is reported of a call that has ended
                 answer = answer => answer,
-                never = report(&context.peer, token, waiting) => match never {},
+                never = report(context, token, waiting) => match never {},
             },
         }
     }

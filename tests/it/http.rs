@@ -410,6 +410,28 @@ async fn each_client_has_places_of_its_own() {
     door.closed().await;
 }
 
+/// A call that waits for its plant keeps little in memory, its connection and its client counted in.
+#[test]
+fn a_call_in_flight_is_small() {
+    const MOST: i64 = 64 * 1024;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut door = runtime.block_on(Open::anybody());
+    let block = post(&USUAL, &call(&json!(1), "block", &json!({})));
+    let mut waiting = Vec::new();
+    let mut begin = || {
+        runtime.block_on(async {
+            let mut wire = door.connect().await;
+            wire.send(&block).await;
+            assert_eq!(door.switches().begun.recv().await, Some("block"));
+            waiting.push(wire);
+        });
+    };
+    // With the first comes what is made once.
+    begin();
+    let held = allocation_counter::measure(begin).bytes_current;
+    assert!((1..MOST).contains(&held), "{held} bytes");
+}
+
 /// A client is told of what there is for it, and no more.
 #[tokio::test]
 async fn each_client_is_told_what_there_is_for_it() {

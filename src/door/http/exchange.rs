@@ -1,15 +1,14 @@
-//! One message and what comes of it, through the SDK. There are no sessions: each message stands for itself.
+//! One message and what comes of it. There are no sessions: each message stands for itself.
 
 use std::task::{Context, Poll};
 
 use rmcp::{
-    ServerHandler,
+    Peer, RoleServer, ServerHandler,
     model::{
-        ClientCapabilities, ClientJsonRpcMessage, Implementation, InitializeRequestParams, JsonRpcMessage,
-        ProtocolVersion, ServerJsonRpcMessage,
+        ClientCapabilities, ClientJsonRpcMessage, ClientRequest, Implementation, InitializeRequestParams,
+        JsonRpcMessage, JsonRpcRequest, ProtocolVersion, ServerJsonRpcMessage,
     },
     service::serve_directly_with_ct,
-    transport::OneshotTransport,
 };
 use tokio::sync::mpsc;
 use tokio_util::{
@@ -17,7 +16,11 @@ use tokio_util::{
     task::TaskTracker,
 };
 
-use super::clients::Running;
+use super::{
+    clients::Running,
+    straight::{self, Posted},
+};
+use crate::mcp::server::Session;
 
 /// How a request says which revision it speaks.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,14 +33,29 @@ pub(super) enum Spoken {
 
 /// What comes of one message. Dropped before its end, nobody waits for it any more.
 pub(super) struct Exchange {
-    messages: mpsc::Receiver<ServerJsonRpcMessage>,
+    messages: mpsc::Receiver<Box<ServerJsonRpcMessage>>,
     over: bool,
     _waited_for: DropGuard,
     _running: Running,
 }
 
 impl Exchange {
-    /// Hands `message` over. `nobody_waits` ends the waiting from elsewhere.
+    /// Hands a request to its handler. `nobody_waits` ends the waiting from elsewhere.
+    pub(super) fn straight(
+        session: Session,
+        request: JsonRpcRequest<ClientRequest>,
+        peer: Peer<RoleServer>,
+        nobody_waits: CancellationToken,
+        running: Running,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let (to, messages) = straight::queue();
+        // A task of its own: a client that does not read what it is told does not stop its call.
+        tasks.spawn(straight::serve(session, request, peer, nobody_waits.clone(), to));
+        Self { messages, over: false, _waited_for: nobody_waits.drop_guard(), _running: running }
+    }
+
+    /// Hands `message` to the SDK, in a session of its own.
     pub(super) fn begin<H: ServerHandler>(
         session: H,
         message: ClientJsonRpcMessage,
@@ -46,7 +64,7 @@ impl Exchange {
         running: Running,
         tasks: &TaskTracker,
     ) -> Self {
-        let (transport, messages) = OneshotTransport::new(message);
+        let (transport, messages) = Posted::new(Some(message));
         let cancelled = nobody_waits.clone();
         tasks.spawn(async move {
             let running = match spoken {
@@ -70,17 +88,17 @@ impl Exchange {
     }
 
     /// What comes next; `None` behind the answer.
-    pub(super) async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
+    pub(super) async fn next(&mut self) -> Option<Box<ServerJsonRpcMessage>> {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
     /// The same, for a body.
-    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<ServerJsonRpcMessage>> {
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Box<ServerJsonRpcMessage>>> {
         if self.over {
             return Poll::Ready(None);
         }
         let message = std::task::ready!(self.messages.poll_recv(context));
-        self.over = message.as_ref().is_none_or(is_answer);
+        self.over = message.as_deref().is_none_or(is_answer);
         Poll::Ready(message)
     }
 }
@@ -91,7 +109,7 @@ pub(super) const fn is_answer(message: &ServerJsonRpcMessage) -> bool {
 }
 
 /// What is known of a client that was here before, or says so.
-fn about(version: ProtocolVersion) -> InitializeRequestParams {
+pub(super) fn about(version: ProtocolVersion) -> InitializeRequestParams {
     InitializeRequestParams::new(ClientCapabilities::default(), Implementation::default())
         .with_protocol_version(version)
 }

@@ -1,7 +1,8 @@
 //! The HTTP door: streamable HTTP at `/mcp`, without sessions, one message a request (tools.md 8).
 //!
-//! Each message is judged by the guard of the stdio door, then served by the SDK as if it were a session of its own. Who
-//! it comes from is the name of its token; where there are no tokens, the connection it came over.
+//! Each message is judged by the guard of the stdio door, then served as if it were a session of its own: by the SDK, or by
+//! its handler straight (`straight.rs`). Who it comes from is the name of its token; where there are no tokens, the
+//! connection it came over.
 //!
 //! Bounded are the connections, the time a head and a body may take, the bytes of a body and how many large ones are read
 //! at once, and how long a client may take to read its answer. A client that hangs up ends the waiting for its call, and
@@ -15,6 +16,7 @@ mod protocol;
 mod quiet;
 mod request;
 mod slow;
+mod straight;
 mod streams;
 mod tls;
 
@@ -33,6 +35,7 @@ use crate::mcp::{Server, server::Session};
 use clients::{Clients, Connection};
 use quiet::{Quiet, Refused};
 use slow::Impatient;
+use straight::Nobodies;
 pub use tls::DoorTls;
 
 /// The bounds of the door.
@@ -104,6 +107,9 @@ const LAST: Duration = Duration::from_millis(250);
 struct Hall<H> {
     server: Server,
     show: Box<dyn Fn(Session) -> H + Send + Sync>,
+    /// Whether it is shown just the session, so that a request can go to it straight.
+    plain: bool,
+    nobodies: Nobodies,
     rules: Rules,
     config: HttpConfig,
     clients: Clients,
@@ -132,7 +138,7 @@ impl HttpDoor {
     /// Serves until `stop` asks for the end; then calls that run are waited for, within a bound, and what the plant holds
     /// for the clients is given back.
     pub async fn serve(self, server: Server, stop: CancellationToken) {
-        self.serve_as(server, |session| session, stop).await;
+        self.open(server, |session| session, true, stop).await;
     }
 
     /// The same, showing the SDK what `show` makes of a session: a server that the conformance suite is run against has
@@ -143,12 +149,24 @@ impl HttpDoor {
         show: impl Fn(Session) -> H + Send + Sync + 'static,
         stop: CancellationToken,
     ) {
+        self.open(server, show, false, stop).await;
+    }
+
+    async fn open<H: ServerHandler>(
+        self,
+        server: Server,
+        show: impl Fn(Session) -> H + Send + Sync + 'static,
+        plain: bool,
+        stop: CancellationToken,
+    ) {
         let Self { listener, rules, config } = self;
         let closing = CancellationToken::new();
         let hall = Arc::new(Hall {
             clients: Clients::new(server.clone(), config.linger, closing.clone()),
             server,
             show: Box::new(show),
+            plain,
+            nobodies: Nobodies::default(),
             rules,
             config,
             tasks: TaskTracker::new(),

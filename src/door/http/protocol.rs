@@ -179,6 +179,11 @@ impl AsyncRead for Begun {
         }
         let now = self.read.len().min(into.remaining());
         into.put_slice(&self.read.copy_to_bytes(now));
+        // With what follows: of a beginning alone, whoever reads doubles the room for the rest. How this ends is for the
+        // next read to tell.
+        if into.remaining() > 0 {
+            let _ = Pin::new(&mut self.stream).poll_read(context, into);
+        }
         Poll::Ready(Ok(()))
     }
 }

@@ -28,10 +28,11 @@ use super::{
     },
     Hall,
     answer::{self, Answer, Silence},
-    clients::{Caller, Connection},
+    clients::{Caller, Connection, Running},
     exchange::{Exchange, Spoken, is_answer},
     headers::{Accepts, accepts, removed, says_json, spoken},
     quiet::Refused,
+    straight::goes_straight,
 };
 use crate::mcp::text;
 
@@ -44,10 +45,14 @@ impl<H: ServerHandler> Hall<H> {
     /// The answer to one request.
     pub(super) async fn answer(&self, connection: &Connection, request: Request<Incoming>) -> Response<Answer> {
         let (head, body) = request.into_parts();
-        let origin = head.headers.get(ORIGIN).cloned();
+        // Nothing of the head is kept while a call runs. All of it are slices of what was read, and while one is held the
+        // next read is into another 8 KiB: that a client hangs up is found out by reading.
+        let origin = head.headers.get(ORIGIN).and_then(|origin| HeaderValue::from_bytes(origin.as_bytes()).ok());
         let version = head.version;
-        let mut response = match self.let_in(&head.method, &head.uri, version, &head.headers, connection) {
-            Ok(caller) => self.serve_message(&caller, &head.headers, body).await,
+        let let_in = self.let_in(&head.method, &head.uri, version, &head.headers, connection);
+        drop(head.uri);
+        let mut response = match let_in {
+            Ok(caller) => self.serve_message(&caller, head.headers, body).await,
             Err(response) => *response,
         };
         let status = response.status();
@@ -138,11 +143,11 @@ impl<H: ServerHandler> Hall<H> {
     }
 
     /// Reads the one message of a request and serves it.
-    async fn serve_message(&self, caller: &Arc<Caller>, headers: &HeaderMap, body: Incoming) -> Response<Answer> {
-        if !says_json(headers) {
+    async fn serve_message(&self, caller: &Arc<Caller>, headers: HeaderMap, body: Incoming) -> Response<Answer> {
+        if !says_json(&headers) {
             return answer::turned_away(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type: application/json is needed");
         }
-        let accepts = accepts(headers);
+        let accepts = accepts(&headers);
         if !accepts.json && !accepts.events {
             return answer::turned_away(StatusCode::NOT_ACCEPTABLE, "Accept: application/json, text/event-stream");
         }
@@ -157,7 +162,7 @@ impl<H: ServerHandler> Hall<H> {
                     let why = text::printable(&refusal.message, 200);
                     tracing::warn!(client = %caller.name, code = refusal.code, times, "refused: {why}");
                 }
-                if removed(headers) {
+                if removed(&headers) {
                     let refusal =
                         Refusal { code: -32601, message: "this revision has no such method".into(), ..refusal };
                     return answer::refused(StatusCode::NOT_FOUND, &refusal);
@@ -167,7 +172,9 @@ impl<H: ServerHandler> Hall<H> {
                 return answer::refused(status, &refusal);
             }
         };
-        match spoken(headers, &message) {
+        let spoken = spoken(&headers, &message);
+        drop(headers);
+        match spoken {
             Ok(spoken) => self.hand_over(caller, *message, spoken, accepts).await,
             Err((status, error)) => answer::error(status, message_id(&message), &error),
         }
@@ -232,8 +239,7 @@ impl<H: ServerHandler> Hall<H> {
         tracing::debug!(client = %caller.name, method = text::printable(&method, 80), "a request");
         let nobody_waits = CancellationToken::new();
         let running = caller.begins(id.clone(), nobody_waits.clone());
-        let mut exchange =
-            Exchange::begin((self.show)(caller.session()), message, spoken, nobody_waits.clone(), running, &self.tasks);
+        let mut exchange = self.begin(caller, message, spoken, nobody_waits.clone(), running);
         loop {
             let next = tokio::select! {
                 next = exchange.next() => next,
@@ -256,11 +262,33 @@ impl<H: ServerHandler> Hall<H> {
                     let error = rmcp::ErrorData::internal_error(why, None);
                     return answer::error(StatusCode::OK, Some(&id), &error);
                 }
+                None if !self.over.is_cancelled() => {
+                    let error = rmcp::ErrorData::internal_error("this ended without an answer", None);
+                    return answer::error(StatusCode::OK, Some(&id), &error);
+                }
                 None => {
                     let error = rmcp::ErrorData::internal_error("the door closes", None);
                     return answer::error(StatusCode::SERVICE_UNAVAILABLE, Some(&id), &error);
                 }
             }
+        }
+    }
+
+    fn begin(
+        &self,
+        caller: &Caller,
+        message: ClientJsonRpcMessage,
+        spoken: Spoken,
+        nobody_waits: CancellationToken,
+        running: Running,
+    ) -> Exchange {
+        let shown = || (self.show)(caller.session());
+        match message {
+            JsonRpcMessage::Request(request) if self.plain && goes_straight(&request.request, &spoken) => {
+                let peer = self.nobodies.speaking(&spoken, shown);
+                Exchange::straight(caller.session(), request, peer, nobody_waits, running, &self.tasks)
+            }
+            message => Exchange::begin(shown(), message, spoken, nobody_waits, running, &self.tasks),
         }
     }
 }

@@ -26,6 +26,9 @@ const CLIENTS: usize = 64;
 const EACH: usize = 4;
 /// Calls a second of all of them together, at a pace.
 const PACE: u32 = 1_000;
+/// How long the clients have to stand ready before the first call at a pace: what falls due while their threads still
+/// start would be sent at once, and wait for itself.
+const READY: Duration = Duration::from_millis(200);
 /// Calls a second over the pipes meanwhile.
 const STDIO_PACE: u32 = 200;
 
@@ -136,7 +139,7 @@ fn many(
     let over = AtomicBool::new(false);
     let every = pace.map(|pace| Duration::from_secs(1) / pace);
     let (mut samples, took) = std::thread::scope(|scope| {
-        let begun = Instant::now();
+        let begun = Instant::now() + if pace.is_some() { READY } else { Duration::ZERO };
         let calling: Vec<_> = (0_u32..)
             .zip(&mut clients)
             .map(|(at, client)| {
@@ -146,6 +149,7 @@ fn many(
                 })
             })
             .collect();
+        std::thread::sleep(begun.saturating_duration_since(Instant::now()));
         let done = on(Side::Callers, beside);
         std::thread::sleep(time.saturating_sub(begun.elapsed()));
         over.store(true, Ordering::Relaxed);
