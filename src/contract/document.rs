@@ -316,9 +316,7 @@ pub(super) fn read_namespace(reader: &mut Reader, name: &str, value: &Value) -> 
     namespace.version = reader.member(map, "version", Reader::text);
     match map.get("methods") {
         None | Some(Value::Null) => reader.problem("a namespace needs `methods`"),
-        Some(methods) => {
-            namespace.methods = reader.at("methods", |reader| read_entries(reader, methods, read_method)).into();
-        }
+        Some(methods) => namespace.methods = reader.at("methods", |at| read_entries(at, methods, read_method)).into(),
     }
     let events = reader.member(map, "events", |reader, events| Some(read_entries(reader, events, read_event)));
     namespace.events = events.unwrap_or_default();

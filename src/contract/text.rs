@@ -98,8 +98,7 @@ pub(crate) fn write_json_text(out: &mut String, text: &str) {
 
 /// Whether nothing in the text is escaped in JSON.
 pub(super) fn is_plain(text: &str) -> bool {
-    // Folded and not searched for: a whole text is looked at faster than each byte is decided on.
-    text.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'))
+    text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
 }
 
 /// Appends a value as compact JSON. Contracts hold JSON alone; what JSON lacks prints as something that still differs

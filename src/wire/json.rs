@@ -77,20 +77,6 @@ pub fn from_json(json: serde_json::Value) -> Value {
     }
 }
 
-/// The same of JSON that is still needed.
-pub fn copy_json(json: &serde_json::Value) -> Value {
-    match json {
-        serde_json::Value::Array(items) => Value::Array(items.iter().map(copy_json).collect()),
-        serde_json::Value::Object(map) => copy_json_map(map).into(),
-        other => from_json(other.clone()),
-    }
-}
-
-/// The same of the members of an object.
-pub fn copy_json_map(map: &serde_json::Map<String, serde_json::Value>) -> Map {
-    map.iter().map(|(key, value)| (key.clone(), copy_json(value))).collect()
-}
-
 /// Converts a value to what parsing its JSON text would give, by the rules and with the errors of [`encode`].
 pub fn to_json(value: &Value) -> Result<serde_json::Value, EncodeError> {
     convert(value, 1)

@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::{WaitSeconds, contract_argument::contract_source, few, look, named, repeatable, source, unchanged};
+use super::{
+    WaitSeconds,
+    contract_argument::{contract_source, copied},
+    few, look, named, repeatable, source, unchanged,
+};
 use crate::{
     contract::compat::{Breaking, CompatibilityVerdict, Unchecked},
     mcp::{
@@ -13,7 +17,6 @@ use crate::{
         registry::Need,
     },
     plant::Plant,
-    wire::json::copy_json_map,
 };
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -84,7 +87,7 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn run(plant: Plant, mut args: Args, context: CallContext) -> Result<Answer, ToolError> {
-    let document = args.schema.as_ref().map(|schema| copy_json_map(schema).into());
+    let document = args.schema.as_ref().map(copied);
     let contract = contract_source(document, args.contract.as_deref())?;
     let wait = args.wait_seconds.duration();
     let checked = look(&context, async { Ok(plant.check_peer(&args.peer, contract, wait).await?) }).await?;

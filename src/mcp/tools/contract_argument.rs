@@ -27,6 +27,19 @@ pub(super) fn document(schema: Map<String, Json>) -> Value {
     from_json(Json::Object(schema))
 }
 
+/// The same of a document that is still needed.
+pub(super) fn copied(schema: &Map<String, Json>) -> Value {
+    Value::Map(schema.iter().map(|(key, value)| (key.clone(), copy(value))).collect())
+}
+
+fn copy(json: &Json) -> Value {
+    match json {
+        Json::Array(items) => Value::Array(items.iter().map(copy).collect()),
+        Json::Object(members) => copied(members),
+        other => from_json(other.clone()),
+    }
+}
+
 /// The name of a contract, given as the argument at `pointer`.
 pub(super) fn contract_name(text: &str, pointer: &str) -> Result<ContractName, ToolError> {
     ContractName::parse(text).map_err(|fault| {
