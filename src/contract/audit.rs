@@ -38,7 +38,7 @@ pub(super) fn audit(reader: &mut Reader, contract: &Contract, document: &Value) 
 fn audit_namespace(reader: &mut Reader, namespace: &Namespace, entry: Option<&Value>, types: &Types) {
     name(reader, &namespace.name, "namespace", true);
     reader.at("methods", |reader| {
-        for method in &namespace.methods {
+        for method in namespace.methods.iter() {
             reader.at(&method.name, |reader| audit_method(reader, method, namespace, types));
         }
     });
@@ -179,7 +179,7 @@ fn is_sound(node: &TypeNode) -> bool {
 
 fn nodes(reader: &mut Reader, nodes: &[TypeNode], types: &Types) {
     for (at, node) in nodes.iter().enumerate() {
-        reader.at(&at.to_string(), |reader| type_node(reader, node, types, 0));
+        reader.at_index(at, |reader| type_node(reader, node, types, 0));
     }
 }
 
@@ -218,7 +218,7 @@ fn type_node(reader: &mut Reader, node: &TypeNode, types: &Types, depth: usize) 
 
 fn list(reader: &mut Reader, nodes: &[TypeNode], types: &Types, depth: usize) {
     for (at, node) in nodes.iter().enumerate() {
-        reader.at(&at.to_string(), |reader| type_node(reader, node, types, depth));
+        reader.at_index(at, |reader| type_node(reader, node, types, depth));
     }
 }
 
@@ -229,7 +229,7 @@ fn same_literals(reader: &mut Reader, options: &[TypeNode]) {
         if let TypeNode::Literal(_) = option
             && !seen.insert(super::signature::render(option))
         {
-            reader.at(&at.to_string(), |reader| reader.problem("the same literal as an option before it"));
+            reader.at_index(at, |reader| reader.problem("the same literal as an option before it"));
         }
     }
 }
@@ -238,7 +238,7 @@ fn no_twice(reader: &mut Reader, names: &[String]) {
     let mut seen = HashSet::new();
     for (at, name) in names.iter().enumerate() {
         if !name.is_empty() && !seen.insert(name) {
-            reader.at(&at.to_string(), |reader| reader.problem("there twice"));
+            reader.at_index(at, |reader| reader.problem("there twice"));
         }
     }
 }

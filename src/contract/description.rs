@@ -60,6 +60,16 @@ impl Description {
         Ok(Self { problems, unchecked, ..description })
     }
 
+    /// Holds what `other` says to the letter too together with it: many peers of a plant are of one make.
+    pub(crate) fn hold_with(&mut self, other: &Self) {
+        for namespace in &mut self.namespaces {
+            if let Some(same) = other.namespace(&namespace.name).filter(|same| same.methods == namespace.methods) {
+                namespace.methods = same.methods.clone();
+            }
+        }
+        self.types.hold_with(&other.types);
+    }
+
     /// The namespace called `name`.
     pub fn namespace(&self, name: &str) -> Option<&Namespace> {
         self.namespaces.iter().find(|namespace| namespace.name == name)
@@ -77,7 +87,7 @@ fn read_named<T>(reader: &mut Reader, map: &Map, key: &str, read: impl Fn(&mut R
         let mut seen = HashSet::new();
         let mut entries = Vec::new();
         for (at, entry) in reader.list(value, MAX_ENTRIES)?.iter().enumerate() {
-            reader.at(&at.to_string(), |reader| {
+            reader.at_index(at, |reader| {
                 let name = entry.get("name").and_then(Value::as_str);
                 let (Some(name), Some(map)) = (name, entry.as_map()) else {
                     return reader.problem("skipped: it has no name");
@@ -108,7 +118,7 @@ fn read_namespace(reader: &mut Reader, name: &str, map: &Map) -> Namespace {
         component: reader.member(map, "component", read_component),
         topology: present(map, "topology"),
         capabilities: reader.member(map, "capabilities", Reader::texts).unwrap_or_default(),
-        methods: read_named(reader, map, "methods", read_method),
+        methods: read_named(reader, map, "methods", read_method).into(),
         events: read_named(reader, map, "events", read_event),
         validate: true,
         history: None,
@@ -156,11 +166,13 @@ const MAX_ENTRIES: usize = 4096;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
     use crate::contract::testing::{json, value, vectors};
-    use crate::contract::{Semantics, Sets};
+    use crate::contract::{Semantics, Sets, TypeNode};
 
     fn parse(text: &str) -> Description {
         Description::parse(&value(&json(text))).unwrap()
@@ -264,6 +276,28 @@ mod tests {
         assert_eq!((large.len(), large[64].to_string().as_str()), (65, "229 more unchecked patterns are not listed"));
     }
 
+    /// Peers of one make cost their methods and types once; what differs is nobody else's.
+    #[test]
+    fn what_peers_say_alike_is_held_once() {
+        let text = |max: u32, name: &str| {
+            format!(
+                r#"{{"name":"{name}","types":{{"T":{{"kind":"number","max":{max}}}}},
+                "namespaces":[{{"name":"a","methods":[{{"name":"m","params":[{{"kind":"ref","name":"T"}}]}}]}},
+                {{"name":"b","methods":[{{"name":"n","params":[{{"kind":"number","max":{max}}}]}}]}}]}}"#
+            )
+        };
+        let (first, mut same, mut other) = (parse(&text(1, "p")), parse(&text(1, "q")), parse(&text(2, "r")));
+        same.hold_with(&first);
+        other.hold_with(&first);
+        let together = |description: &Description, at: usize| {
+            Arc::ptr_eq(&description.namespaces[at].methods, &first.namespaces[at].methods)
+        };
+        assert!(together(&same, 0) && together(&same, 1) && same.name.as_deref() == Some("q"));
+        assert!(together(&other, 0) && !together(&other, 1));
+        let TypeNode::Number { max, .. } = other.types.get("T").unwrap() else { panic!("not a number") };
+        assert_eq!(*max, Some(2.0), "its own");
+    }
+
     /// S-020: what is no map is no description.
     #[test]
     fn s020_an_answer_that_is_no_map_is_refused() {
@@ -335,7 +369,7 @@ mod tests {
         #[test]
         fn s002_any_answer_reads_or_is_refused(answer in any_value(), argument in any_value()) {
             if let Ok(description) = Description::parse(&answer) {
-                for method in description.namespaces.iter().flat_map(|namespace| &namespace.methods) {
+                for method in description.namespaces.iter().flat_map(|namespace| namespace.methods.iter()) {
                     let _ = crate::contract::validate::before_sending(
                         std::slice::from_ref(&argument), method, &description.types);
                     let _ = crate::contract::signature::line(method);

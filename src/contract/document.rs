@@ -81,8 +81,8 @@ pub struct Namespace {
     pub name: String,
     /// Contract version.
     pub version: Option<String>,
-    /// Methods, in the order written.
-    pub methods: Vec<Method>,
+    /// Methods, in the order written; shared by all who serve them or remember them.
+    pub methods: Arc<Vec<Method>>,
     /// Events, in the order written.
     pub events: Vec<Event>,
     /// What it publishes as a component, if it is one.
@@ -118,7 +118,7 @@ impl Namespace {
 }
 
 /// One method.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Method {
     /// Its name.
     pub name: String,
@@ -163,7 +163,7 @@ impl Method {
 }
 
 /// The answer of a deferred method, which arrives after the call returned.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Deferred {
     /// Type of the result.
     pub result: TypeNode,
@@ -316,7 +316,7 @@ pub(super) fn read_namespace(reader: &mut Reader, name: &str, value: &Value) -> 
     namespace.version = reader.member(map, "version", Reader::text);
     match map.get("methods") {
         None | Some(Value::Null) => reader.problem("a namespace needs `methods`"),
-        Some(methods) => namespace.methods = reader.at("methods", |reader| read_entries(reader, methods, read_method)),
+        Some(methods) => namespace.methods = reader.at("methods", |at| read_entries(at, methods, read_method)).into(),
     }
     let events = reader.member(map, "events", |reader, events| Some(read_entries(reader, events, read_event)));
     namespace.events = events.unwrap_or_default();

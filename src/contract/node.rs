@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use super::Pattern;
 
 /// One node of the type language, read once, with its patterns compiled.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TypeNode {
     /// Accepts everything.
     Any,
@@ -130,7 +130,7 @@ impl TypeNode {
 }
 
 /// One field of an object type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// The key.
     pub name: String,
@@ -176,6 +176,13 @@ impl Types {
     /// Declares what `others` declares too. A type declared here comes before one of them.
     pub(crate) fn share(&mut self, others: &'static Self) {
         self.also = Some(others);
+    }
+
+    /// Holds its types together with `others` who declares the same ones.
+    pub(super) fn hold_with(&mut self, others: &Self) {
+        if self.named == others.named {
+            self.named = others.named.clone();
+        }
     }
 
     /// How many types are declared.

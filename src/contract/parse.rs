@@ -4,30 +4,13 @@
 //! what could be read and lists the problems beside it.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::Write as _;
 
 use super::pattern::{MAX_PROGRAM, PatternFault};
+use super::problem::{Problem, push_token};
 use super::validate::type_name;
 use super::{Field, Literal, Pattern, TypeNode, Types};
 use crate::wire::{Map, Value};
-
-/// One thing wrong with a document, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// JSON Pointer to the part that is wrong; empty for the whole.
-    pub pointer: String,
-    /// What is wrong, as one clause.
-    pub what: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.pointer.is_empty() {
-            return out.write_str(&self.what);
-        }
-        write!(out, "{}: {}", self.pointer, self.what)
-    }
-}
 
 /// Reads one document. Bounds count over the whole of it, so that many small parts cannot add up to a large one.
 #[derive(Default)]
@@ -54,8 +37,16 @@ impl Reader {
     /// Runs `read` with `token` added to the pointer.
     pub(crate) fn at<T>(&mut self, token: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.pointer.len();
-        self.pointer.push('/');
-        self.pointer.push_str(&token.replace('~', "~0").replace('/', "~1"));
+        push_token(&mut self.pointer, token);
+        let out = read(self);
+        self.pointer.truncate(length);
+        out
+    }
+
+    /// Runs `read` with the place of an item of a list added to the pointer.
+    pub(crate) fn at_index<T>(&mut self, index: usize, read: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.pointer.len();
+        let _ = write!(self.pointer, "/{index}");
         let out = read(self);
         self.pointer.truncate(length);
         out
@@ -138,7 +129,7 @@ impl Reader {
     /// The texts of a list; entries that are none are problems and left out.
     pub(crate) fn texts(&mut self, value: &Value) -> Option<Vec<String>> {
         let items = self.list(value, MAX_LIST)?;
-        let read = |(at, item): (usize, &Value)| self.at(&at.to_string(), |reader| reader.text(item));
+        let read = |(at, item): (usize, &Value)| self.at_index(at, |reader| reader.text(item));
         Some(items.iter().enumerate().filter_map(read).collect())
     }
 
@@ -162,7 +153,7 @@ impl Reader {
         let Some(map) = self.map(value) else { return types };
         let (mut others, mut known_ones) = (Vec::new(), 0);
         for (name, node) in map.iter() {
-            if known.types_entry.get(name) == Some(node) {
+            if known.types.get(name).is_some() && known.types_entry.get(name) == Some(node) {
                 known_ones += 1;
             } else {
                 others.push((name, node));
@@ -192,7 +183,7 @@ impl Reader {
 
     fn nodes_at(&mut self, value: &Value, depth: usize) -> Option<Vec<TypeNode>> {
         let items = self.list(value, MAX_LIST)?;
-        let read = |(at, item): (usize, &Value)| self.at(&at.to_string(), |reader| reader.node_at(item, depth));
+        let read = |(at, item): (usize, &Value)| self.at_index(at, |reader| reader.node_at(item, depth));
         Some(items.iter().enumerate().map(read).collect())
     }
 

@@ -358,7 +358,7 @@ mod tests {
     }
 
     fn namespace(methods: &str) -> Namespace {
-        let methods = json(methods).as_array().unwrap().iter().map(described_method).collect();
+        let methods = json(methods).as_array().unwrap().iter().map(described_method).collect::<Vec<_>>().into();
         Namespace { methods, ..Namespace::default() }
     }
 

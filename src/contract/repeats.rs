@@ -6,6 +6,7 @@ use std::{collections::HashSet, fmt};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Problem;
+use super::problem::push_token;
 
 /// How many are told.
 const MOST: usize = 64;
@@ -28,8 +29,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn part(&mut self, token: &str) -> Walk<'_> {
-        self.at.push('/');
-        self.at.push_str(&token.replace('~', "~0").replace('/', "~1"));
+        push_token(self.at, token);
         Walk { at: self.at, found: self.found }
     }
 }

@@ -130,7 +130,7 @@ mod tests {
     fn s028_named_types_move_the_shape() {
         let surface = surfaces().remove("described").unwrap();
         let with = |types: &str| {
-            let types = value(&json(types)).as_map().unwrap().clone();
+            let types = value(&json(types)).as_map().unwrap().clone().into();
             Surface { types, ..surface.clone() }
         };
         let (number, text) = (with(r#"{"R":{"kind":"number"}}"#), with(r#"{"R":{"kind":"string"}}"#));

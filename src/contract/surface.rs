@@ -2,6 +2,8 @@
 //!
 //! A surface holds declarations and counts, never values (S-025). No elevation is part of it: our peers have none.
 
+use std::sync::Arc;
+
 use super::context::Places;
 use super::introspection::introspection;
 use super::text::by_code_unit;
@@ -24,7 +26,7 @@ pub struct Surface {
     /// What is served besides `msgrpc`.
     pub namespaces: Vec<ServedNamespace>,
     /// Named types as the contract writes them.
-    pub types: Map,
+    pub types: Arc<Map>,
     /// Where the host and its instances stand; no part of the shape.
     pub places: Option<Places>,
 }
@@ -45,7 +47,7 @@ pub struct ServedNamespace {
     /// Contract version.
     pub version: Option<String>,
     /// Methods, declared by a contract (with its entry) or not.
-    pub methods: Vec<Method>,
+    pub methods: Arc<Vec<Method>>,
     /// Events: the declared ones, which have the contract's entry, and others that somebody is subscribed to, which have
     /// none and do not move the shape.
     pub events: Vec<Event>,
@@ -96,10 +98,10 @@ impl Surface {
     }
 
     /// The namespace `msgrpc` as it is served, and its types.
-    pub(crate) fn own(&self) -> Option<(ServedNamespace, Map)> {
+    pub(crate) fn own(&self) -> Option<(ServedNamespace, Arc<Map>)> {
         let contract = self.introspection.then(introspection)?;
         let served = ServedNamespace::declared(contract.namespaces.first()?, "Introspection");
-        Some((ServedNamespace { emitter: false, ..served }, Map::clone(&contract.types_entry)))
+        Some((ServedNamespace { emitter: false, ..served }, contract.types_entry.clone()))
     }
 
     /// What `method` sets, if this host says so.
@@ -119,11 +121,9 @@ pub fn describe(surface: &Surface) -> Value {
     let described = |namespace: &&ServedNamespace| describe_namespace(surface, namespace);
     out.insert("namespaces", namespaces.iter().map(described).collect::<Vec<Value>>());
     out.insert("host", host(surface));
-    let mut types = surface.types.clone();
-    for (name, node) in own.into_iter().flat_map(|(_, types)| types) {
-        types.insert(name, node);
-    }
-    out.insert("types", types);
+    let own = own.as_ref().map(|(_, types)| types.iter());
+    let types = surface.types.iter().chain(own.into_iter().flatten());
+    out.insert("types", types.map(|(name, node)| (name.to_owned(), node.clone())).collect::<Map>());
     Value::Map(out)
 }
 

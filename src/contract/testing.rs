@@ -1,6 +1,7 @@
 //! Reads recorded vectors: JSON text as values, with the tags recordings use for what JSON lacks (semantics 3.2).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value as Json;
@@ -101,7 +102,7 @@ pub(crate) fn surfaces() -> HashMap<&'static str, Surface> {
     let (described, component) = (schema("described"), schema("component"));
 
     let mut plant = ServedNamespace::declared(described.namespace("plant").unwrap(), "Plant");
-    plant.methods.extend(["late", "boom", "coded", "enoent"].map(Method::undeclared));
+    Arc::make_mut(&mut plant.methods).extend(["late", "boom", "coded", "enoent"].map(Method::undeclared));
     let fake = |namespace: &str, contract: &Contract| {
         let declared = ServedNamespace::declared(contract.namespace(namespace).unwrap(), "Fake");
         // The recorded fake observes no component (semantics 7.5).
@@ -112,7 +113,7 @@ pub(crate) fn surfaces() -> HashMap<&'static str, Surface> {
     let docker = ServedNamespace {
         emitter: true,
         component: Some(Component::default()),
-        methods: vec![command("retry", Semantics::NonRepeatableCommand)],
+        methods: vec![command("retry", Semantics::NonRepeatableCommand)].into(),
         ..bag("docker", "Docker", &[])
     };
     let odd = vec![
@@ -121,7 +122,7 @@ pub(crate) fn surfaces() -> HashMap<&'static str, Surface> {
         bag("manageRpc", "ManageRpc", &["createRpcInstance"]),
     ];
     let bare = vec![bag("plain", "Plain", &["ping", "add"]), bag("misc", "Object", &["zeta", "alpha"])];
-    let types = |contract: &Contract| Map::clone(&contract.types_entry);
+    let types = |contract: &Contract| contract.types_entry.clone();
     let version = described.version.clone();
     HashMap::from([
         ("bare", surface("bare", bare)),
@@ -152,9 +153,10 @@ pub(crate) fn surfaces() -> HashMap<&'static str, Surface> {
 fn oven(contract: &Contract) -> ServedNamespace {
     let mut oven = ServedNamespace::declared(contract.namespace("oven").unwrap(), "Oven");
     let declared = |name| command(name, Semantics::IdempotentCommand);
-    oven.methods.push(declared("twice"));
-    oven.methods.push(Method { sets: Some(Sets::Any), ..declared("set") });
-    oven.methods.push(Method { requires_authority: true, ..declared("hold") });
+    let methods = Arc::make_mut(&mut oven.methods);
+    methods.push(declared("twice"));
+    methods.push(Method { sets: Some(Sets::Any), ..declared("set") });
+    methods.push(Method { requires_authority: true, ..declared("hold") });
     oven
 }
 
@@ -166,7 +168,7 @@ fn bag(name: &str, class_name: &str, methods: &[&str]) -> ServedNamespace {
     ServedNamespace {
         name: name.to_owned(),
         class_name: class_name.to_owned(),
-        methods: methods.iter().map(|name| Method::undeclared(*name)).collect(),
+        methods: methods.iter().map(|name| Method::undeclared(*name)).collect::<Vec<_>>().into(),
         ..ServedNamespace::default()
     }
 }

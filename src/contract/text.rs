@@ -17,8 +17,10 @@ pub(crate) fn ecma_number(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
     }
-    if number == 0.0 {
-        return "0".to_owned();
+    #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
+    if number.fract() == 0.0 && number.abs() < PLAIN {
+        // Most numbers of a contract.
+        return (number as i64).to_string();
     }
     let sign = if number < 0.0 { "-" } else { "" };
     if number.is_infinite() {
@@ -65,9 +67,17 @@ fn lay_out(digits: &str, exponent: i32) -> String {
     format!("{first}{dot}{rest}e{sign}{}", exponent.unsigned_abs())
 }
 
+/// Whole numbers below it are exact, and print as integers do.
+const PLAIN: f64 = 9e15;
+
 /// Appends text as a JSON string, escaped exactly where ECMAScript escapes.
 pub(crate) fn write_json_text(out: &mut String, text: &str) {
     out.push('"');
+    if is_plain(text) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
@@ -84,6 +94,11 @@ pub(crate) fn write_json_text(out: &mut String, text: &str) {
         }
     }
     out.push('"');
+}
+
+/// Whether nothing in the text is escaped in JSON.
+pub(super) fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
 }
 
 /// Appends a value as compact JSON. Contracts hold JSON alone; what JSON lacks prints as something that still differs

@@ -4,7 +4,7 @@
 //! map those that look like array indexes first, in the order of their numbers, because the maps of those tools keep them
 //! so.
 
-use super::text::{ecma_number, write_json, write_json_text};
+use super::text::{ecma_number, is_plain, write_json, write_json_text};
 use crate::wire::{Map, Value};
 
 /// The document as the text of its file.
@@ -13,6 +13,38 @@ pub fn to_text(document: &Value) -> String {
     write(&mut out, document, 0);
     out.push('\n');
     out
+}
+
+/// Whether the text of its file has at most so many bytes; else how many it has. Only what comes near is written for it.
+///
+/// # Errors
+///
+/// The length of a text that is longer.
+pub fn fits(document: &Value, most: u64) -> Result<(), u64> {
+    if longest(document, 0) <= most {
+        return Ok(());
+    }
+    let bytes = to_text(document).len() as u64;
+    if bytes <= most { Ok(()) } else { Err(bytes) }
+}
+
+/// A length that the text of a value does not pass, with the newline after it.
+fn longest(value: &Value, level: u64) -> u64 {
+    let member = |value: &Value| 2 + 2 * (level + 1) + longest(value, level + 1);
+    let around = 4 + 2 * level;
+    match value {
+        Value::Text(text) => longest_text(text),
+        Value::Bytes(bytes) | Value::Ext(_, bytes) => 8 * bytes.len() as u64 + 3,
+        Value::Array(items) => around + items.iter().map(member).sum::<u64>(),
+        Value::Map(map) => around + map.iter().map(|(key, value)| longest_text(key) + 2 + member(value)).sum::<u64>(),
+        Value::Null | Value::Bool(_) => 6,
+        Value::Int(_) | Value::Float(_) | Value::Date(_) => 26,
+    }
+}
+
+fn longest_text(text: &str) -> u64 {
+    let each = if is_plain(text) { 1 } else { 6 };
+    each * text.len() as u64 + 3
 }
 
 fn write(out: &mut String, value: &Value, level: usize) {
@@ -111,6 +143,22 @@ mod tests {
         ] {
             assert_eq!(written(json), text);
         }
+    }
+
+    /// The bound that spares the writing is never passed, and nowhere far above a contract.
+    #[test]
+    fn what_is_too_long_is_told_to_the_byte() {
+        let packaging = include_str!("../../contracts/packaging.types.json");
+        for json in
+            [packaging, "[\"\\u0001\",1e21,-1.7976931348623157e308,{\"\":null,\"9\":[],\"a\":{}}]", "{}", "\"x\"", "5"]
+        {
+            let document = from_json(serde_json::from_str(json).unwrap());
+            let exact = to_text(&document).len() as u64;
+            assert_eq!((fits(&document, exact), fits(&document, exact - 1)), (Ok(()), Err(exact)), "{json}");
+            assert!(longest(&document, 0) >= exact, "{json}");
+        }
+        let document = from_json(serde_json::from_str(packaging).unwrap());
+        assert!(longest(&document, 0) < packaging.len() as u64 * 3 / 2);
     }
 
     /// What the repository's own contracts hold is what would be written.

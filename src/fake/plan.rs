@@ -120,7 +120,7 @@ impl Plan {
         shape(&Surface {
             introspection: true,
             namespaces: self.namespaces().map(|namespace| ServedNamespace::declared(namespace, CLASS)).collect(),
-            types: Map::clone(&self.contract.types_entry),
+            types: self.contract.types_entry.clone(),
             ..Surface::default()
         })
     }

@@ -91,6 +91,19 @@ impl Descriptions {
         self.slots().values().filter_map(|slot| slot.known()?.said.ok()).collect()
     }
 
+    /// What another peer said that announces the same shape, or else any other: all say the same of introspection.
+    fn alike(&self, peer: &PeerName, shape: Option<&Arc<str>>) -> Option<Arc<Description>> {
+        let mut any = None;
+        for (_, slot) in self.slots().iter().filter(|(name, _)| *name != peer) {
+            let Some(Known { shape: announced, said: Ok(said), .. }) = slot.known() else { continue };
+            if shape.is_some() && announced.as_ref() == shape {
+                return Some(said);
+            }
+            any = Some(said);
+        }
+        any
+    }
+
     fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<PeerName, Arc<Slot>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -206,7 +219,7 @@ impl Plant {
         if let Some(said) = slot.fresh(shape.as_ref(), timeout) {
             return Ok(said);
         }
-        let said = self.ask(peer, timeout).await?;
+        let said = self.ask(peer, shape.as_ref(), timeout).await?;
         let known = Known::new(shape, &said, timeout);
         let said = known.said.clone();
         slot.remember(known);
@@ -222,15 +235,15 @@ impl Plant {
     ) -> Result<(Arc<Description>, Value), PlantError> {
         let slot = self.shared.descriptions.slot(peer);
         let shape = self.node().network().roster.get(peer).and_then(|seen| seen.shape.clone());
-        let said = self.ask(peer, timeout).await?;
+        let said = self.ask(peer, shape.as_ref(), timeout).await?;
         slot.remember(Known::new(shape, &said, timeout));
         self.shared.descriptions.slim(peer);
         said.map_err(|unsaid| unsaid.of(peer))
     }
 
-    /// One question. The inner error is the peer's silence or refusal, which is a fact about the peer; the outer one is
+    /// One question to a peer that announces `shape`. The inner error is the peer's silence or refusal, which is a fact about the peer; the outer one is
     /// ours.
-    async fn ask(&self, peer: &PeerName, timeout: Duration) -> Result<Said, PlantError> {
+    async fn ask(&self, peer: &PeerName, shape: Option<&Arc<str>>, timeout: Duration) -> Result<Said, PlantError> {
         let call = Call {
             peer: peer.clone(),
             namespace: "msgrpc".into(),
@@ -256,7 +269,13 @@ impl Plant {
         };
         let description = Description::parse(&value);
         let description = description.map_err(|problem| Unsaid { why: problem.to_string(), unanswered: false });
-        Ok(description.map(|description| (Arc::new(description), value)))
+        let shared = description.map(|mut description| {
+            if let Some(alike) = self.shared.descriptions.alike(peer, shape) {
+                description.hold_with(&alike);
+            }
+            description.into()
+        });
+        Ok(shared.map(|description| (description, value)))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What neither a contract nor a description says, so that a fake made of it cannot do it; and what a description says more.
 
+use std::sync::Arc;
+
 use crate::contract::{Contract, Description, Effect, Method, Namespace, TypeNode, Types};
 
 /// How many methods a warning names.
@@ -11,7 +13,7 @@ pub(super) fn command(contract: &mut Contract, description: &Description) -> boo
     let mut any = false;
     for namespace in &mut contract.namespaces {
         let described = description.namespace(&namespace.name);
-        for method in &mut namespace.methods {
+        for method in Arc::make_mut(&mut namespace.methods) {
             let known = described.and_then(|described| described.method(&method.name));
             method.requires_authority = known.is_some_and(|known| known.requires_authority);
             any |= method.requires_authority;

@@ -315,7 +315,7 @@ async fn pressed(over: Over, read_only: bool) -> (Plant, Node) {
     let contract = Contract::parse(&from_json(contract)).unwrap();
     let exposed = contract.namespaces.iter().map(|namespace| {
         let mut surface = ServedNamespace::declared(namespace, "Press");
-        for method in &mut surface.methods {
+        for method in Arc::make_mut(&mut surface.methods) {
             // No contract says so: it is the host's to say.
             method.requires_authority = method.name == "close";
         }

@@ -586,7 +586,7 @@ fn rude(url: &str) -> Node {
         version: Some(RUDE.into()),
         class_name: RUDE.into(),
         emitter: true,
-        methods: ["shout", "fail", RUDE].map(Method::undeclared).into(),
+        methods: Vec::from(["shout", "fail", RUDE].map(Method::undeclared)).into(),
         events: ["word", RUDE].map(|name| Event { name: name.into(), ..Event::default() }).into(),
         capabilities: vec![RUDE.into()],
         ..ServedNamespace::default()

@@ -76,7 +76,7 @@ fn the_samples_are_documented_and_of_many_kinds() {
                 assert_eq!(params.len(), names.len(), "{name} {namespace}.{member}");
             }
         }
-        let methods = || contract.namespaces.iter().flat_map(|namespace| &namespace.methods);
+        let methods = || contract.namespaces.iter().flat_map(|namespace| namespace.methods.iter());
         assert!(methods().any(|method| method.deferred.is_some()), "{name}");
         assert!(methods().filter(|method| method.sets.is_some()).count() >= 3, "{name}");
         assert!(methods().all(|method| method.semantics.is_some()), "{name}");

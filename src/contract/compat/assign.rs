@@ -7,7 +7,7 @@
 //!
 //! Where the reference calls something compatible that is not, we do not: see the list beside the vectors' test.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::contract::{Field, Literal, Pattern, TypeNode, Types};
 
@@ -192,16 +192,43 @@ impl<'t> Assignment<'t> {
         if from_open && !to_open {
             return false;
         }
-        let by_name: HashMap<&str, &Field> = from.iter().map(|field| (field.name.as_str(), field)).collect();
-        let fits = to.iter().all(|field| match by_name.get(field.name.as_str()) {
+        let known = Fields::of(from);
+        let fits = to.iter().enumerate().all(|(at, field)| match known.find(at, &field.name) {
             None => field.optional && (!from_open || matches!(field.node, TypeNode::Any)),
             Some(known) => (field.optional || !known.optional) && self.look(&known.node, &field.node, asking),
         });
         if to_open || !fits {
             return fits;
         }
-        let declared: HashSet<&str> = to.iter().map(|field| field.name.as_str()).collect();
-        from.iter().all(|field| declared.contains(field.name.as_str()))
+        let declared = Fields::of(to);
+        from.iter().enumerate().all(|(at, field)| declared.find(at, &field.name).is_some())
+    }
+}
+
+/// The fields of an object, to be found by name.
+#[derive(Debug)]
+pub(super) struct Fields<'t> {
+    fields: &'t [Field],
+    /// Of many: few are looked through faster than they are entered anywhere.
+    by_name: Option<HashMap<&'t str, &'t Field>>,
+}
+
+impl<'t> Fields<'t> {
+    pub(super) fn of(fields: &'t [Field]) -> Self {
+        let many = fields.len() > FEW_FIELDS;
+        let by_name = many.then(|| fields.iter().map(|field| (field.name.as_str(), field)).collect());
+        Self { fields, by_name }
+    }
+
+    /// The field of this name, which usually stands at the same place on both sides.
+    pub(super) fn find(&self, at: usize, name: &str) -> Option<&'t Field> {
+        if let Some(same) = self.fields.get(at).filter(|field| field.name == name) {
+            return Some(same);
+        }
+        match &self.by_name {
+            Some(by_name) => by_name.get(name).copied(),
+            None => self.fields.iter().find(|field| field.name == name),
+        }
     }
 }
 
@@ -268,5 +295,7 @@ pub(super) fn same_pattern(from: Option<&Pattern>, to: Option<&Pattern>) -> bool
     to.is_none_or(|to| from.is_some_and(|from| from.as_str() == to.as_str()))
 }
 
+/// Up to this many fields are looked through.
+const FEW_FIELDS: usize = 16;
 /// Pairs that are looked at in one comparison of two documents.
 const MAX_STEPS: usize = 8_000_000;

@@ -1,9 +1,10 @@
 //! Where two types part: the deepest place at which one does not fit the other, for whoever must put it right.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 
-use super::assign::{Assignment, at_most, bounds_fit, same_pattern};
-use crate::contract::{Field, TypeNode, signature};
+use super::assign::{Assignment, Fields, at_most, bounds_fit, same_pattern};
+use crate::contract::{Field, TypeNode, Types, problem::push_token, signature};
 
 /// Where two types part, and what stands there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl Explainer {
         (from, from_at): (&'t TypeNode, &str),
         (to, to_at): (&'t TypeNode, &str),
     ) -> Mismatch {
-        let mut steps = vec![Step { from, to, from_at: from_at.into(), to_at: to_at.into(), above: None }];
+        let mut steps = vec![Step { from: Side::root(from, from_at), to: Side::root(to, to_at), above: None }];
         let mut seen = HashSet::new();
         let mut at = 0;
         let mut found = (0, None);
@@ -48,18 +49,18 @@ impl Explainer {
                 break;
             }
             if seen.insert(step.key()) {
-                let (parent, below) = (step.clone(), step.below(assignment));
+                let (whole, below) = ((step.from.whole, step.to.whole), step.below(assignment));
                 if below.is_empty() {
                     found = (at, None);
                     break;
                 }
-                steps.extend(below.into_iter().map(|below| parent.go(at, below)));
+                steps.extend(below.into_iter().map(|below| Step::go(at, whole, below)));
             }
             at += 1;
         }
         let (at, known) = found;
         let mismatch =
-            known.unwrap_or_else(|| steps.get(at).map_or_else(Mismatch::nowhere, |step| step.here(assignment)));
+            known.unwrap_or_else(|| here(&steps, at, (from_at, to_at), assignment).unwrap_or_else(Mismatch::nowhere));
         self.remember(&steps, at, &mismatch);
         mismatch
     }
@@ -68,7 +69,7 @@ impl Explainer {
     fn remember(&mut self, steps: &[Step<'_>], at: usize, mismatch: &Mismatch) {
         let mut at = Some(at);
         while let Some(step) = at.and_then(|at| steps.get(at)) {
-            if step.from_at.starts_with("/types/") && step.to_at.starts_with("/types/") && step.is_whole() {
+            if step.is_whole() {
                 self.known.entry(step.key()).or_insert_with(|| mismatch.clone());
             }
             at = step.above;
@@ -83,55 +84,122 @@ impl Mismatch {
     }
 }
 
-/// A place on the way down.
-#[derive(Clone, Debug)]
+/// A place on the way down. Where it is, is written when it is the one that is told.
+#[derive(Clone, Copy, Debug)]
 struct Step<'t> {
-    from: &'t TypeNode,
-    to: &'t TypeNode,
-    from_at: String,
-    to_at: String,
+    from: Side<'t>,
+    to: Side<'t>,
     /// The place above it.
     above: Option<usize>,
 }
 
+/// One of the two types of a place.
+#[derive(Clone, Copy, Debug)]
+struct Side<'t> {
+    node: &'t TypeNode,
+    /// The way from the place above.
+    down: Down<'t>,
+    /// The name, if a reference led here.
+    named: Option<&'t str>,
+    /// Whether it stands at the top of a named type.
+    whole: bool,
+}
+
+/// One step into a type.
+#[derive(Clone, Copy, Debug)]
+enum Down<'t> {
+    /// None: it is the other side that goes down.
+    Nowhere,
+    Items,
+    Values,
+    Item(usize),
+    Choice(usize),
+    Field(&'t str),
+}
+
 /// A part of each side that does not fit, with where it is below.
-type Below<'t> = ((&'t TypeNode, String), (&'t TypeNode, String));
+type Below<'t> = ((&'t TypeNode, Down<'t>), (&'t TypeNode, Down<'t>));
+
+impl Down<'_> {
+    fn write(self, out: &mut String) {
+        let _ = match self {
+            Self::Nowhere => Ok(()),
+            Self::Items => out.write_str("/items"),
+            Self::Values => out.write_str("/values"),
+            Self::Item(at) => write!(out, "/items/{at}"),
+            Self::Choice(at) => write!(out, "/options/{at}"),
+            Self::Field(name) => {
+                out.push_str("/fields");
+                push_token(out, name);
+                out.write_str("/type")
+            }
+        };
+    }
+}
+
+impl<'t> Side<'t> {
+    fn root(node: &'t TypeNode, at: &str) -> Self {
+        let whole = at.strip_prefix("/types/").is_some_and(|name| !name.contains('/'));
+        Self { node, down: Down::Nowhere, named: None, whole }
+    }
+
+    fn resolve(&mut self, types: &'t Types) {
+        for _ in 0..LONGEST {
+            let TypeNode::Ref { name } = self.node else { break };
+            let Some(named) = types.get(name) else { break };
+            (self.node, self.named, self.whole) = (named, Some(name.as_str()), true);
+        }
+    }
+}
+
+/// The JSON Pointer of a place, on one of its sides.
+fn pointer_of<'t>(steps: &[Step<'t>], at: usize, root: &str, side: fn(&Step<'t>) -> Side<'t>) -> String {
+    let (mut ways, mut above) = (Vec::new(), Some(at));
+    let mut out = loop {
+        let Some(step) = above.and_then(|at| steps.get(at)) else { break root.to_owned() };
+        let Side { down, named, .. } = side(step);
+        if let Some(name) = named {
+            break pointer("/types", name);
+        }
+        ways.push(down);
+        above = step.above;
+    };
+    ways.into_iter().rev().for_each(|down| down.write(&mut out));
+    out
+}
 
 impl<'t> Step<'t> {
     fn key(&self) -> Key {
-        (std::ptr::from_ref(self.from), std::ptr::from_ref(self.to))
+        (std::ptr::from_ref(self.from.node), std::ptr::from_ref(self.to.node))
     }
 
     /// Whether both sides stand at the top of a named type.
-    fn is_whole(&self) -> bool {
-        let whole = |at: &str| at.strip_prefix("/types/").is_some_and(|name| !name.contains('/'));
-        whole(&self.from_at) && whole(&self.to_at)
+    const fn is_whole(&self) -> bool {
+        self.from.whole && self.to.whole
     }
 
-    fn go(&self, at: usize, ((from, from_below), (to, to_below)): Below<'t>) -> Self {
-        let (from_at, to_at) = (format!("{}{from_below}", self.from_at), format!("{}{to_below}", self.to_at));
-        Self { from, to, from_at, to_at, above: Some(at) }
+    /// The place below the one at `at`, whose sides are whole types or not.
+    fn go(at: usize, whole: (bool, bool), (from, to): Below<'t>) -> Self {
+        let side = |(node, down): (&'t TypeNode, Down<'t>), whole: bool| Side {
+            node,
+            down,
+            named: None,
+            whole: whole && matches!(down, Down::Nowhere),
+        };
+        Self { from: side(from, whole.0), to: side(to, whole.1), above: Some(at) }
     }
 
     /// Goes to what references lead to; whether both sides are named types now.
     fn resolve(&mut self, assignment: &Assignment<'t>) -> bool {
         let (from_types, to_types) = assignment.types();
-        for (node, at, types) in
-            [(&mut self.from, &mut self.from_at, from_types), (&mut self.to, &mut self.to_at, to_types)]
-        {
-            for _ in 0..LONGEST {
-                let TypeNode::Ref { name } = node else { break };
-                let Some(named) = types.get(name) else { break };
-                *node = named;
-                *at = pointer("/types", name);
-            }
-        }
+        self.from.resolve(from_types);
+        self.to.resolve(to_types);
         self.is_whole()
     }
 
     /// The parts that do not fit; none if it is here that they part.
     fn below(&self, assignment: &mut Assignment<'t>) -> Vec<Below<'t>> {
-        match (self.from, self.to) {
+        match (self.from.node, self.to.node) {
             (TypeNode::Union { options }, to) => {
                 let wrong = options.iter().enumerate().filter(|(_, option)| !assignment.fits(option, to));
                 // Of a long enumeration a few are enough.
@@ -145,10 +213,10 @@ impl<'t> Step<'t> {
                     _ => None,
                 };
                 let pair = |(at, option): (usize, &'t TypeNode)| {
-                    let place = format!("/options/{at}");
+                    let place = Down::Choice(at);
                     match same(at, option) {
-                        Some(same) => ((option, place.clone()), (same, place)),
-                        None => ((option, place), (to, String::new())),
+                        Some(same) => ((option, place), (same, place)),
+                        None => ((option, place), (to, Down::Nowhere)),
                     }
                 };
                 wrong.into_iter().map(pair).collect()
@@ -158,60 +226,63 @@ impl<'t> Step<'t> {
                 let kind = |node: &'t TypeNode| assignment.types().1.resolve(node).unwrap_or(node).kind();
                 let mut alike = options.iter().enumerate().filter(|(_, option)| kind(option) == from.kind());
                 match (alike.next(), alike.next()) {
-                    (Some((at, option)), None) => vec![((from, String::new()), (option, format!("/options/{at}")))],
+                    (Some((at, option)), None) => vec![((from, Down::Nowhere), (option, Down::Choice(at)))],
                     _ => Vec::new(),
                 }
             }
             (TypeNode::Array { items: from, max_items: m }, TypeNode::Array { items: to, max_items: n })
                 if at_most(*m, *n) =>
             {
-                vec![((from, "/items".into()), (to, "/items".into()))]
+                vec![((from, Down::Items), (to, Down::Items))]
             }
             (
                 TypeNode::Record { values: from, max_entries: m, key_pattern: p },
                 TypeNode::Record { values: to, max_entries: n, key_pattern: q },
             ) if at_most(*m, *n) && same_pattern(p.as_ref(), q.as_ref()) => {
-                vec![((from, "/values".into()), (to, "/values".into()))]
+                vec![((from, Down::Values), (to, Down::Values))]
             }
             (TypeNode::Tuple { items: from }, TypeNode::Tuple { items: to }) if from.len() == to.len() => {
                 let wrong = from.iter().zip(to).enumerate().filter(|(_, (from, to))| !assignment.fits(from, to));
-                let place = |at: usize| format!("/items/{at}");
-                wrong.map(|(at, (from, to))| ((from, place(at)), (to, place(at)))).collect()
+                wrong.map(|(at, (from, to))| ((from, Down::Item(at)), (to, Down::Item(at)))).collect()
             }
             (TypeNode::Object { fields: from, .. }, TypeNode::Object { fields: to, .. })
                 if missing(from, to).is_none() =>
             {
-                let by_name: HashMap<&str, &Field> = from.iter().map(|field| (field.name.as_str(), field)).collect();
-                let wrong = to.iter().filter_map(|to| {
-                    let from = by_name.get(to.name.as_str())?;
-                    let place = || format!("{}/type", pointer("/fields", &to.name));
-                    (!assignment.fits(&from.node, &to.node)).then(|| ((&from.node, place()), (&to.node, place())))
+                let known = Fields::of(from);
+                let wrong = to.iter().enumerate().filter_map(|(at, to)| {
+                    let from = known.find(at, &to.name)?;
+                    let place = Down::Field(&to.name);
+                    (!assignment.fits(&from.node, &to.node)).then_some(((&from.node, place), (&to.node, place)))
                 });
                 wrong.collect()
             }
             _ => Vec::new(),
         }
     }
+}
 
-    fn here(&self, assignment: &Assignment<'t>) -> Mismatch {
-        let note = if assignment.is_spent() {
-            Some("the types are too large to be compared to the end".to_owned())
-        } else {
-            note(self.from, self.to)
-        };
-        Mismatch {
-            from: signature::concise(self.from, SHOWN),
-            to: signature::concise(self.to, SHOWN),
-            from_at: self.from_at.clone(),
-            to_at: self.to_at.clone(),
-            note,
-        }
-    }
+/// What stands at a place; `None` if there is no such place.
+fn here(
+    steps: &[Step<'_>],
+    at: usize,
+    (from_root, to_root): (&str, &str),
+    assignment: &Assignment<'_>,
+) -> Option<Mismatch> {
+    let (from, to) = steps.get(at).map(|step| (step.from.node, step.to.node))?;
+    let spent = || Some("the types are too large to be compared to the end".to_owned());
+    Some(Mismatch {
+        from: signature::concise(from, SHOWN),
+        to: signature::concise(to, SHOWN),
+        from_at: pointer_of(steps, at, from_root, |step| step.from),
+        to_at: pointer_of(steps, at, to_root, |step| step.to),
+        note: if assignment.is_spent() { spent() } else { note(from, to) },
+    })
 }
 
 /// A field that is needed and may be absent, or one that is not expected.
 fn missing(from: &[Field], to: &[Field]) -> Option<String> {
-    to.iter().find_map(|to| match from.iter().find(|from| from.name == to.name) {
+    let known = Fields::of(from);
+    to.iter().enumerate().find_map(|(at, to)| match known.find(at, &to.name) {
         None if !to.optional => Some(format!("field '{}' is needed, and is not there", to.name)),
         Some(from) if from.optional && !to.optional => {
             Some(format!("field '{}' is needed, and may be absent", to.name))
@@ -249,15 +320,17 @@ fn note(from: &TypeNode, to: &TypeNode) -> Option<String> {
 }
 
 fn extra(from: &[Field], to: &[Field], open: bool, additional: bool) -> Option<String> {
-    let undeclared = |(field, others): (&Field, &[Field])| others.iter().all(|other| other.name != field.name);
+    let undeclared = |(at, field): (usize, &Field), others: &Fields<'_>| others.find(at, &field.name).is_none();
     if !additional {
         if open {
             return Some("it may hold further fields, and none are expected".to_owned());
         }
-        let field = from.iter().find(|field| undeclared((field, to)))?;
+        let others = Fields::of(to);
+        let (_, field) = from.iter().enumerate().find(|field| undeclared(*field, &others))?;
         return Some(format!("field '{}' is not expected", field.name));
     }
-    let field = to.iter().find(|field| open && undeclared((field, from)))?;
+    let others = Fields::of(from);
+    let (_, field) = to.iter().enumerate().find(|field| open && undeclared(*field, &others))?;
     Some(format!("a further field may be called '{}' and be of another type", field.name))
 }
 
@@ -291,7 +364,10 @@ pub(super) fn limits(node: &TypeNode) -> String {
 
 /// `base` with one more token.
 pub(super) fn pointer(base: &str, token: &str) -> String {
-    format!("{base}/{}", token.replace('~', "~0").replace('/', "~1"))
+    let mut pointer = String::with_capacity(base.len() + 1 + token.len());
+    pointer.push_str(base);
+    push_token(&mut pointer, token);
+    pointer
 }
 
 /// References in a row that are followed.

@@ -53,7 +53,7 @@ impl<'t> Comparison<'t> {
         let base = pointer("/namespaces", &caller.name);
         let methods: HashMap<&str, &Method> =
             current.methods.iter().map(|method| (method.name.as_str(), method)).collect();
-        for method in &caller.methods {
+        for method in caller.methods.iter() {
             let at = pointer(&format!("{base}/methods"), &method.name);
             match methods.get(method.name.as_str()) {
                 None => self.breaks(method.name.clone(), "no longer exists", at),

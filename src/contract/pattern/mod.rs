@@ -5,8 +5,11 @@
 //! characters, so surrogates are given characters of their own (private plane 15), in the pattern always and in the text
 //! when it holds one that needs a pair. Text without such characters is matched as it is.
 
+mod shared;
 mod translate;
 mod units;
+
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
@@ -21,8 +24,15 @@ pub struct Pattern {
 
 #[derive(Clone, Debug)]
 enum Program {
-    Compiled(Regex),
+    Compiled(Arc<Regex>),
     Unchecked { why: String },
+}
+
+/// The same text, checked or left unchecked for the same reason.
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.unchecked() == other.unchecked()
+    }
 }
 
 /// Why a pattern was not compiled.
@@ -58,12 +68,14 @@ impl Pattern {
 
     /// Compiles a pattern whose program takes at most `limit` bytes.
     pub(crate) fn parse_within(text: &str, limit: usize) -> Result<Self, PatternFault> {
-        let program = RegexBuilder::new(&translate::translate(text)?)
-            .size_limit(limit)
-            .dfa_size_limit(MAX_CACHE)
-            .nest_limit(MAX_NESTING)
-            .build()
-            .map_err(|_| PatternFault::TooLarge)?;
+        let program = shared::program(text, limit, || {
+            RegexBuilder::new(&translate::translate(text)?)
+                .size_limit(limit)
+                .dfa_size_limit(MAX_CACHE)
+                .nest_limit(MAX_NESTING)
+                .build()
+                .map_err(|_| PatternFault::TooLarge)
+        })?;
         Ok(Self { text: text.to_owned(), program: Program::Compiled(program) })
     }
 

@@ -80,7 +80,7 @@ impl Peer {
         let service = OvenService::new();
         let component = (oven::Oven::props(), service.first_state());
         let mut exposed = exposed(BAKERY, &contract, "oven", Some(component))?;
-        for method in &mut exposed.surface.methods {
+        for method in Arc::make_mut(&mut exposed.surface.methods) {
             // No contract says this of a method: it is the host's to say.
             method.requires_authority = method.name == "calibrate";
         }
@@ -105,7 +105,7 @@ impl Peer {
         let switches = (Map::new(), faults.first_state());
         let mut scale = exposed(PACKAGING, &contract, "scale", None)?;
         // As a device of another making has it: callable, and not described.
-        scale.surface.methods.push(Method::undeclared("tare"));
+        Arc::make_mut(&mut scale.surface.methods).push(Method::undeclared("tare"));
         let namespaces: Vec<(Exposed, Arc<dyn Service>)> = vec![
             (exposed(PACKAGING, &contract, "line", Some(component))?, Arc::new(line)),
             (exposed(PACKAGING, &contract, "labels", None)?, Arc::new(LabelService::default())),

@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::{WaitSeconds, contract_argument::contract_source, few, look, named, repeatable, source, unchanged};
+use super::{
+    WaitSeconds,
+    contract_argument::{contract_source, copied},
+    few, look, named, repeatable, source, unchanged,
+};
 use crate::{
     contract::compat::{Breaking, CompatibilityVerdict, Unchecked},
     mcp::{
@@ -82,12 +86,13 @@ pub(super) fn tool() -> Tool {
     Tool::new(spec, run).argument_needs("contract", Need::Contracts)
 }
 
-async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
-    let contract = contract_source(args.schema.clone(), args.contract.as_deref())?;
+async fn run(plant: Plant, mut args: Args, context: CallContext) -> Result<Answer, ToolError> {
+    let document = args.schema.as_ref().map(copied);
+    let contract = contract_source(document, args.contract.as_deref())?;
     let wait = args.wait_seconds.duration();
     let checked = look(&context, async { Ok(plant.check_peer(&args.peer, contract, wait).await?) }).await?;
     let report = &checked.report;
-    let arguments = repeatable(&args);
+    let arguments = repeated(&mut args);
     let pager = Pager::of(&context, &arguments, args.limit, Format::Detailed, args.cursor.as_deref());
     let (problems, page) = pager.indexed(unchanged(report), report.problems.iter().map(breaking_shown))?;
     let mut notes = report.notes.clone();
@@ -108,6 +113,16 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         page,
         source: source(checked.peer.as_str(), checked.fake),
     })
+}
+
+/// The arguments, as they are to be repeated for the next page. The contract among them may be large: it is moved there.
+fn repeated(args: &mut Args) -> Map<String, Json> {
+    let schema = args.schema.as_mut().map(std::mem::take);
+    let mut arguments = repeatable(args);
+    if let Some(schema) = schema {
+        arguments.insert("schema".to_owned(), schema.into());
+    }
+    arguments
 }
 
 pub(crate) fn breaking_shown(problem: &Breaking) -> Json {

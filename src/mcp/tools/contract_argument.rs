@@ -5,16 +5,13 @@ use serde_json::{Map, Value as Json};
 use crate::{
     mcp::{ToolError, check::bad_argument},
     plant::{ContractName, ContractSource},
-    wire::json::from_json,
+    wire::{Value, json::from_json},
 };
 
 /// The contract a call gives, by either of its two arguments.
-pub(super) fn contract_source(
-    schema: Option<Map<String, Json>>,
-    contract: Option<&str>,
-) -> Result<ContractSource, ToolError> {
+pub(super) fn contract_source(schema: Option<Value>, contract: Option<&str>) -> Result<ContractSource, ToolError> {
     match (schema, contract) {
-        (Some(schema), None) => Ok(ContractSource::Inline(document(schema))),
+        (Some(schema), None) => Ok(ContractSource::Inline(schema)),
         (None, Some(name)) => Ok(ContractSource::Saved(contract_name(name, "/contract")?)),
         (Some(_), Some(_)) => {
             Err(bad_argument("/contract", "either `schema` or `contract`", "both").fix("leave one of them out"))
@@ -26,8 +23,21 @@ pub(super) fn contract_source(
 }
 
 /// A document as it came: in a contract nothing is tagged.
-pub(super) fn document(schema: Map<String, Json>) -> crate::wire::Value {
+pub(super) fn document(schema: Map<String, Json>) -> Value {
     from_json(Json::Object(schema))
+}
+
+/// The same of a document that is still needed.
+pub(super) fn copied(schema: &Map<String, Json>) -> Value {
+    Value::Map(schema.iter().map(|(key, value)| (key.clone(), copy(value))).collect())
+}
+
+fn copy(json: &Json) -> Value {
+    match json {
+        Json::Array(items) => Value::Array(items.iter().map(copy).collect()),
+        Json::Object(members) => copied(members),
+        other => from_json(other.clone()),
+    }
 }
 
 /// The name of a contract, given as the argument at `pointer`.

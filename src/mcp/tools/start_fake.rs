@@ -6,7 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{WaitSeconds, contract_argument::contract_source, list_fakes::KeyShown, moment, plant_value, principal};
+use super::{
+    WaitSeconds,
+    contract_argument::{contract_source, document},
+    list_fakes::KeyShown,
+    moment, plant_value, principal,
+};
 use crate::{
     mcp::{CallContext, Hints, Need, Source, Spec, Tool, ToolError, check::bad_argument},
     plant::{ContractSource, Plant, StartFake},
@@ -115,7 +120,7 @@ fn source(
     match (schema, saved, peer) {
         (None, None, Some(peer)) => Ok(ContractSource::Peer { peer, wait }),
         (None, None, None) => Err(bad_argument("/schema", "one of schema, contract and from_peer", "none of them")),
-        (schema, saved, None) => contract_source(schema, saved.as_deref()),
+        (schema, saved, None) => contract_source(schema.map(document), saved.as_deref()),
         (_, _, Some(_)) => Err(bad_argument("/from_peer", "one of schema, contract and from_peer", "more than one")),
     }
 }

@@ -50,7 +50,13 @@ impl Repeats {
     }
 
     /// It is answered with this.
-    pub(super) fn answered(&mut self, source: &PeerName, correlation: &Correlation, route: ReplyRoute, answer: Answer) {
+    pub(super) fn answered(
+        &mut self,
+        source: &PeerName,
+        correlation: &Correlation,
+        route: ReplyRoute,
+        answer: &Answer,
+    ) {
         self.attempts.end((source.clone(), correlation.clone()), route, answer);
     }
 
@@ -80,7 +86,7 @@ impl Repeats {
     }
 
     /// A keyed command ended with this.
-    pub(super) fn end_command(&mut self, command: Command, answer: Answer) {
+    pub(super) fn end_command(&mut self, command: Command, answer: &Answer) {
         self.commands.end(command, ReplyRoute::default(), answer);
     }
 }
@@ -115,10 +121,12 @@ impl<K: Clone + Eq + std::hash::Hash> Memory<K> {
         }
     }
 
-    fn end(&mut self, key: K, route: ReplyRoute, answer: Answer) {
-        let weight = weigh(&answer);
-        self.known.insert(key.clone(), Some((route, answer)));
-        if weight > LARGE {
+    fn end(&mut self, key: K, route: ReplyRoute, answer: &Answer) {
+        let weight = weigh(answer);
+        // What is heavier than all that may be kept is not copied to be thrown away.
+        let kept = if weight > self.most { lightened(answer) } else { answer.clone() };
+        self.known.insert(key.clone(), Some((route, kept)));
+        if weight > LARGE && weight <= self.most {
             self.large.push_back((key.clone(), weight));
             self.weight += weight;
         }
@@ -128,7 +136,7 @@ impl<K: Clone + Eq + std::hash::Hash> Memory<K> {
         {
             self.weight -= weight;
             if let Some(Some((_, answer))) = self.known.get_mut(&key) {
-                lighten(answer);
+                *answer = lightened(answer);
             }
         }
     }
@@ -172,13 +180,13 @@ pub(in crate::node) fn weigh_value(value: &Value) -> usize {
 }
 
 /// Leaves of an answer what it says about whether the method ran.
-fn lighten(answer: &mut Answer) {
+fn lightened(answer: &Answer) -> Answer {
     let code = match answer {
-        Answer::Error(error) => std::mem::take(&mut error.code),
+        Answer::Error(error) => error.code.clone(),
         Answer::Value(_) | Answer::Deferred(_) | Answer::Ticket(_) => "Exception".to_owned(),
     };
     let message = "this request was answered before, with more than is remembered of an answer".into();
-    *answer = Answer::Error(RemoteError { code, name: "RpcError".into(), message });
+    Answer::Error(RemoteError { code, name: "RpcError".into(), message })
 }
 
 #[cfg(test)]
@@ -196,7 +204,7 @@ mod tests {
         let (hmi, other, id) = (name("hmi"), name("other"), Correlation::from("c-1"));
         assert_eq!(repeats.arrive(&hmi, &id), Seen::New);
         assert_eq!(repeats.arrive(&hmi, &id), Seen::Running);
-        repeats.answered(&hmi, &id, ReplyRoute::default(), answer(1));
+        repeats.answered(&hmi, &id, ReplyRoute::default(), &answer(1));
         assert_eq!(repeats.arrive(&hmi, &id), Seen::Answered(ReplyRoute::default(), answer(1)));
         assert_eq!(repeats.arrive(&other, &id), Seen::New, "another peer never gets somebody else's answer");
     }
@@ -208,7 +216,7 @@ mod tests {
         for n in 0..=REMEMBERED {
             let id = Correlation::from(format!("c-{n}"));
             repeats.arrive(&hmi, &id);
-            repeats.answered(&hmi, &id, ReplyRoute::default(), answer(1));
+            repeats.answered(&hmi, &id, ReplyRoute::default(), &answer(1));
         }
         assert_eq!(repeats.arrive(&hmi, &"c-0".into()), Seen::New, "the oldest fell out");
         assert!(matches!(repeats.arrive(&hmi, &"c-1".into()), Seen::Answered(..)));
@@ -223,7 +231,7 @@ mod tests {
             let id = Correlation::from(format!("c-{n}"));
             repeats.arrive(&hmi, &id);
             let large = Answer::Value(Some("x".repeat(MAX_WEIGHT / 50).into()));
-            repeats.answered(&hmi, &id, ReplyRoute::default(), large);
+            repeats.answered(&hmi, &id, ReplyRoute::default(), &large);
         }
         assert!(repeats.attempts.weight <= MAX_WEIGHT);
         assert!(repeats.attempts.large.len() < 51);
@@ -231,7 +239,7 @@ mod tests {
         assert_eq!(error.code, "Exception", "which says that it ran");
         assert!(matches!(repeats.arrive(&hmi, &"c-99".into()), Seen::Answered(_, Answer::Value(_))));
         for n in 0..2 * REMEMBERED {
-            repeats.answered(&hmi, &format!("d-{n}").into(), ReplyRoute::default(), answer(1));
+            repeats.answered(&hmi, &format!("d-{n}").into(), ReplyRoute::default(), &answer(1));
         }
         assert_eq!((repeats.attempts.weight, repeats.attempts.large.len()), (0, 0), "what is forgotten weighs nothing");
     }

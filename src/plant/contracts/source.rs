@@ -77,15 +77,13 @@ impl Plant {
 }
 
 fn read(label: String, document: Value, left_out: Vec<String>, purpose: Purpose) -> Result<Sourced, PlantError> {
-    let bytes = written::to_text(&document).len() as u64;
-    let contract = if bytes > LARGEST {
-        let what = format!("it has {bytes} bytes, and a contract at most {LARGEST}");
-        Err(vec![Problem { pointer: String::new(), what }])
-    } else {
-        match purpose {
-            Purpose::Compare => Contract::parse_to_compare(&document),
-            Purpose::Serve => Contract::parse_to_serve(&document),
+    let contract = match (written::fits(&document, LARGEST), purpose) {
+        (Err(bytes), _) => {
+            let what = format!("it has {bytes} bytes, and a contract at most {LARGEST}");
+            Err(vec![Problem { pointer: String::new(), what }])
         }
+        (Ok(()), Purpose::Compare) => Contract::parse_to_compare(&document),
+        (Ok(()), Purpose::Serve) => Contract::parse_to_serve(&document),
     };
     match contract {
         Ok(contract) => Ok(Sourced { label, contract, document, left_out, description: None }),

@@ -79,7 +79,7 @@ pub(crate) fn bell() -> Exposed {
             name: "bell".into(),
             class_name: "Bell".into(),
             emitter: true,
-            methods: methods.map(Method::undeclared).into(),
+            methods: Vec::from(methods.map(Method::undeclared)).into(),
             events: vec![Event { name: "ring".into(), ..Event::default() }],
             ..ServedNamespace::default()
         },

@@ -5,6 +5,7 @@
 
 mod bridge;
 mod broker;
+mod checks;
 mod crowds;
 mod fakes;
 mod floor;
@@ -105,7 +106,8 @@ const QUICK: Plan = Plan {
 };
 
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
-/// everything answers; `--watching` measures only how others are watched, `--fakes` only what many fakes cost, `--hub` only
+/// everything answers; `--watching` measures only how others are watched, `--checks`
+/// only how long a large contract takes, `--fakes` only what many fakes cost, `--hub` only
 /// calls over a hub and how long a list of two crowds takes, `--http` only the HTTP door, `--signing` only what signatures cost,
 /// `--scripts` only what scripts do; `--binary FILE` measures that file instead of building one; `--peers` measures nothing
 /// and only runs a stock broker and the peers, for a profiler.
@@ -115,12 +117,14 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => plan = QUICK,
-            "--watching" | "--fakes" | "--hub" | "--http" | "--signing" | "--scripts" => only = Some(word.as_str()),
+            "--watching" | "--checks" | "--fakes" | "--hub" | "--http" | "--signing" | "--scripts" => {
+                only = Some(word.as_str());
+            }
             "--peers" => return serve(),
             "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
             other => {
                 return Err(format!(
-                    "bench knows --quick, --watching, --fakes, --hub, --http, --signing, --scripts, --peers and --binary FILE, not {other}"
+                    "bench knows --quick, --watching, --checks, --fakes, --hub, --http, --signing, --scripts, --peers and --binary FILE, not {other}"
                 ));
             }
         }
@@ -154,6 +158,11 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         let signed = signed::measure(&binary, &plan)?;
         println!("{signed}");
         missed.extend(signed.judge().err());
+    }
+    if wanted("--checks") {
+        let checks = checks::measure(&binary, &plan)?;
+        println!("{checks}");
+        missed.extend(checks.judge(release).err());
     }
     if wanted("--fakes") {
         let fakes = fakes::measure(&binary, plan.fakes)?;

@@ -46,11 +46,6 @@ impl Server {
             }
         }
         match self.admit(link, &source, &request, now, out) {
-            Ok(Admitted::Answer(value)) if self.is_description(&request) => {
-                // Made anew for a repeat: remembered, it would be most of what a peer holds.
-                self.repeats.forget(&source, &request.correlation);
-                self.send_reply(&source, link, request.correlation, request.reply, Answer::Value(Some(value)), out);
-            }
             Ok(Admitted::Answer(value)) => self.answer(&source, link, &request, Answer::Value(Some(value)), out),
             Ok(Admitted::Run { serial }) => {
                 let accepted = Accepted { link, origin, source, request, arrived: now, serial, command: None };
@@ -77,7 +72,7 @@ impl Server {
         };
         self.expire_leases(now, out);
         if let Some(command) = accepted.command.clone() {
-            self.repeats.end_command(command, answer.clone());
+            self.repeats.end_command(command, &answer);
         }
         self.answer(&accepted.source, accepted.link, &accepted.request, answer, out);
         self.next_command(&accepted.request.path, run, now, out);

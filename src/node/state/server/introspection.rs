@@ -33,20 +33,13 @@ impl Server {
         }
     }
 
-    /// Whether we are asked what we are, which we say again to whoever asks again.
-    pub(super) fn is_description(&self, request: &Request) -> bool {
-        self.serving.introspection
-            && request.path == "msgrpc"
-            && ["describe", "topology"].contains(&request.method.as_str())
-    }
-
     /// The shape we announce; it changes when the surface does.
     pub(in super::super) fn shape(&self) -> String {
         shape::shape(&self.surface())
     }
 
     fn validates(&self) -> bool {
-        let mut methods = self.namespaces.values().flat_map(|served| &served.exposed.surface.methods);
+        let mut methods = self.namespaces.values().flat_map(|served| served.exposed.surface.methods.iter());
         methods.any(|method| method.params.is_some())
     }
 
@@ -65,7 +58,7 @@ impl Server {
             introspection: self.serving.introspection,
             places: Some(self.topology.places().clone()),
             path_writes: self.namespaces.values().all(|served| served.exposed.path_writes),
-            types: Map::clone(&self.serving.types_entry),
+            types: self.serving.types_entry.clone(),
         }
     }
 

@@ -86,7 +86,7 @@ impl Server {
             Answer::Ticket(ticket) => ticket,
         });
         if let Some(command) = owed.command {
-            self.repeats.end_command(command, ticket.clone());
+            self.repeats.end_command(command, &ticket);
         }
         self.send_reply(&owed.source, owed.link, owed.correlation, owed.route, ticket, out);
     }

@@ -316,7 +316,7 @@ impl Server {
 impl Server {
     /// Answers a request, and remembers the answer for one that is delivered again.
     fn answer(&mut self, source: &PeerName, link: LinkId, request: &Request, answer: Answer, out: &mut Outputs) {
-        self.repeats.answered(source, &request.correlation, request.reply.clone(), answer.clone());
+        self.repeats.answered(source, &request.correlation, request.reply.clone(), &answer);
         self.send_reply(source, link, request.correlation.clone(), request.reply.clone(), answer, out);
     }
 

@@ -129,7 +129,7 @@ impl Bench {
         let serving = Serving {
             version: surface.version.clone(),
             types,
-            types_entry: surface.types.clone().into(),
+            types_entry: surface.types.clone(),
             introspection: surface.introspection,
             topology: self.topology.take(),
         };

@@ -322,7 +322,8 @@ fn a_silent_namespace_counts_on() {
 fn w061_a_fence_is_checked_again_when_its_turn_comes() {
     let mut bench = edge();
     let mut exposed = bell(true);
-    exposed.surface.methods[0].semantics = Some(crate::contract::Semantics::IdempotentCommand);
+    let ring = &mut std::sync::Arc::make_mut(&mut exposed.surface.methods)[0];
+    ring.semantics = Some(crate::contract::Semantics::IdempotentCommand);
     bench.turn(|state, now| state.expose(exposed, "i".into(), now));
     let place = crate::contract::context::Place { instance: "bell".into(), parent: None, owner: None, label: None };
     changed(&mut bench, Change::Declare(place));

@@ -59,7 +59,7 @@ fn plant(serial: bool) -> Exposed {
             name: "plant".into(),
             class_name: "Plant".into(),
             emitter: true,
-            methods: ["read", "nothing", "slow"].iter().map(method).collect(),
+            methods: ["read", "nothing", "slow"].iter().map(method).collect::<Vec<_>>().into(),
             ..ServedNamespace::default()
         },
         validate: false,

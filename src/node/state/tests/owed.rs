@@ -26,7 +26,8 @@ fn jobs() -> Bench {
         method("start", None),
         method("slow", Some(Semantics::IdempotentCommand)),
         method("once", Some(Semantics::NonRepeatableCommand)),
-    ];
+    ]
+    .into();
     let mut bench = Bench::new("tower");
     bench.serve(&Surface::default(), vec![exposed]);
     bench.online("caller", None);

@@ -29,7 +29,8 @@ fn namespace(name: &str, mailbox: usize) -> Exposed {
                 method("slow", Semantics::IdempotentCommand),
                 method("give", Semantics::NonRepeatableCommand),
                 method("look", Semantics::Query),
-            ],
+            ]
+            .into(),
             ..ServedNamespace::default()
         },
         validate: false,

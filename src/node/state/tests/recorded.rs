@@ -82,7 +82,7 @@ pub(super) fn exposed(surface: &Surface) -> Vec<Exposed> {
 pub(super) fn serving(surface: &Surface) -> Bench {
     let mut bench = Bench::down(&surface.name, &[super::bench::A]);
     bench.topology = (surface.name == "component").then(placed_component);
-    let types: Types = types_of(&crate::wire::json::to_json(&Value::Map(surface.types.clone())).unwrap());
+    let types: Types = types_of(&crate::wire::json::to_json(&Value::Map(Map::clone(&surface.types))).unwrap());
     bench.serve_typed(surface, types, exposed(surface));
     bench.up(super::bench::A);
     bench

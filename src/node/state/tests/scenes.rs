@@ -1,6 +1,8 @@
 //! Recorded scenes: what a serving peer heard and what it sent, message by message (sem-snapshots, sem-event-cursors),
 //! and every recorded narrowing of a snapshot (sem-projections).
 
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
 
 use super::{
@@ -186,7 +188,7 @@ fn every_recorded_scene_of_a_component() {
     let mut second = served[0].clone();
     second.name = "oven2".into();
     served.push(second);
-    bench.serve(&Surface { types: Map::new(), ..surface.clone() }, served);
+    bench.serve(&Surface { types: Arc::default(), ..surface.clone() }, served);
     let mut not_served = Vec::new();
     for scene in vectors::list("sem-snapshots.json", "scenes") {
         let name = scene["name"].as_str().unwrap().to_owned();
@@ -222,7 +224,7 @@ fn emitter(name: &str, emitter: bool, events: &[&str]) -> Exposed {
             name: name.into(),
             emitter,
             events: events.iter().map(declared).collect(),
-            methods: vec![Method { semantics: Some(Semantics::Query), ..Method::undeclared("read") }],
+            methods: vec![Method { semantics: Some(Semantics::Query), ..Method::undeclared("read") }].into(),
             ..ServedNamespace::default()
         },
         validate: false,

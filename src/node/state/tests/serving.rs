@@ -18,7 +18,7 @@ pub(super) fn bell(emitter: bool) -> Exposed {
             name: "bell".into(),
             emitter,
             events: vec![Event { name: "ring".into(), ..Event::default() }],
-            methods: vec![crate::contract::Method::undeclared("pull")],
+            methods: vec![crate::contract::Method::undeclared("pull")].into(),
             ..ServedNamespace::default()
         },
         validate: false,
