@@ -13,7 +13,7 @@ use super::{
 use crate::{
     contract::compat::CompatibilityVerdict,
     mcp::{text, tools},
-    plant::{Checked, ContractSource},
+    plant::{Checked, ContractSource, said_of_a_fake},
 };
 
 #[derive(Clone, Debug, Args)]
@@ -59,7 +59,8 @@ fn written(checked: &Checked, file: &str) -> String {
             format!("nothing breaking was found between {file} and {peer}, but not everything could be checked")
         }
     };
-    let found = report.lines().into_iter().chain(checked.unread.iter().cloned());
+    let fake = checked.fake.then(|| said_of_a_fake(peer));
+    let found = report.lines().into_iter().chain(checked.unread.iter().cloned()).chain(fake);
     let lines = found.map(|line| format!("  {}", text::one_line(&line)));
     lines.chain([text::one_line(&last)]).collect::<Vec<_>>().join("\n")
 }
@@ -71,6 +72,7 @@ fn answer(checked: &Checked, file: &str) -> Json {
     let unchecked: Vec<String> = report.unchecked.iter().map(tools::unchecked_words).collect();
     json!({
         "peer": checked.peer.as_str(),
+        "fake": checked.fake,
         "contract": file,
         "compatible": report.verdict() == CompatibilityVerdict::Compatible,
         "verdict": report.verdict().as_str(),

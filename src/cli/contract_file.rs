@@ -1,6 +1,8 @@
 //! A contract in a file that a person names.
 
-use std::{fs::File, io::Read as _, path::Path};
+use std::{io::Read as _, path::Path};
+
+use super::plain;
 
 use crate::{
     contract::{Contract, repeated_keys},
@@ -18,7 +20,7 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 /// When it cannot be read, is too large, is no JSON, or has a key twice: then it does not say which contract it is.
 pub(super) fn document(path: &Path) -> Result<Value, PlantError> {
     let cannot = |why: String| PlantError::CannotRead { file: path.display().to_string(), why };
-    let file = File::open(path).map_err(|error| cannot(error.to_string()))?;
+    let file = plain::open(path).map_err(|error| cannot(error.to_string()))?;
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
     if bytes.len() as u64 > LARGEST {

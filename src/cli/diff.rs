@@ -22,7 +22,7 @@ use crate::{
         compat::{self, Difference, difference::Exposed},
     },
     mcp::{text, tools},
-    plant::Described,
+    plant::{Described, is_fake, said_of_a_fake},
 };
 
 #[derive(Clone, Debug, Args)]
@@ -99,7 +99,11 @@ impl Read {
         };
         let texts = unchecked.iter().map(|problem| format!("compared by its text alone: {problem}"));
         let all = problems.iter().map(ToString::to_string).chain(texts);
-        all.map(|problem| format!("{}: {problem}", self.name())).collect()
+        let fake = match self {
+            Self::Peer(described) if is_fake(&described.description) => Some(said_of_a_fake(&described.peer)),
+            _ => None,
+        };
+        all.map(|problem| format!("{}: {problem}", self.name())).chain(fake).collect()
     }
 }
 

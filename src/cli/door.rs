@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 
-use super::StartError;
+use super::{StartError, plain};
 use crate::door::{
     auth::{Keys, may_open},
     hosts::Hosts,
@@ -109,7 +109,7 @@ impl Doors {
 const LARGEST: u64 = 1024 * 1024;
 
 fn tls_of(certificate: &Path, key: &Path) -> Result<DoorTls, String> {
-    kept(&File::open(key).map_err(|problem| format!("--door-key {}: {problem}", key.display()))?)
+    kept(&plain::open(key).map_err(|problem| format!("--door-key {}: {problem}", key.display()))?)
         .map_err(|why| format!("--door-key {}: {why}", key.display()))?;
     DoorTls::load(certificate, key).map_err(|why| format!("--door-cert: {why}"))
 }
@@ -132,7 +132,7 @@ fn kept(file: &File) -> Result<(), String> {
 
 /// The tokens of a file that only its owner, and perhaps a group, can read.
 fn read(path: &Path) -> Result<Keys, String> {
-    let file = File::open(path).map_err(|problem| problem.to_string())?;
+    let file = plain::open(path).map_err(|problem| problem.to_string())?;
     kept(&file)?;
     let mut text = String::new();
     file.take(LARGEST + 1).read_to_string(&mut text).map_err(|problem| problem.to_string())?;

@@ -199,7 +199,7 @@ mod tests {
             PlantError::InvalidContract { contract: "x.json".into(), problems: Vec::new() },
             PlantError::InvalidScript { problems: Vec::new() },
             PlantError::ExecDisabled { uses: vec!["handlers"] },
-            PlantError::FakeFailed { name: oven(), why: "no".into() },
+            PlantError::FakeFailed { name: oven(), why: "no".into(), lasts: false },
             PlantError::CannotRead { file: "x.json".into(), why: "no".into() },
             failed(true, CallError::UnknownOutcome(Doubt::Closing)),
             failed(true, CallError::UnknownOutcome(Doubt::Abandoned)),

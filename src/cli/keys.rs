@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::StartError;
+use super::{StartError, plain};
 use crate::wire::{
     PeerName,
     signing::{KeyFile, Listed, Secret, Seed},
@@ -105,7 +105,7 @@ pub(super) fn read(path: &Path) -> Result<KeyFile, StartError> {
 fn load(path: &Path, named: &dyn std::fmt::Display) -> Result<KeyFile, StartError> {
     let wrong = |why: &dyn std::fmt::Display| StartError(format!("{named}: {why}"));
     let unreadable = |error: io::Error| wrong(&format_args!("cannot be read: {error}"));
-    let file = File::open(path).map_err(unreadable)?;
+    let file = plain::open(path).map_err(unreadable)?;
     if let Some(mode) = open_to_others(&file).map_err(unreadable)? {
         let shown = path.display();
         eprint_line(&format!(

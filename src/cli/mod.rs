@@ -23,6 +23,7 @@ mod network;
 mod node;
 mod out;
 mod peers;
+mod plain;
 mod scripts;
 mod secrets;
 mod security;

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use zeroize::Zeroizing;
 
-use super::StartError;
+use super::{StartError, plain};
 use crate::wire::{
     PeerName,
     signing::{Minter, Secret},
@@ -64,7 +64,7 @@ fn find(get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<Secret>
 /// and has no business with the tokens of others.
 pub(super) fn of_file(path: &Path) -> Result<Auth, StartError> {
     let refuse = |why: &dyn std::fmt::Display| StartError(format!("--auth {}: {why}", path.display()));
-    let mut file = File::open(path).map_err(|error| refuse(&error))?;
+    let mut file = plain::open(path).map_err(|error| refuse(&error))?;
     if is_open_to_all(&file).map_err(|error| refuse(&error))? {
         return Err(refuse(&"everybody on this machine can read it; take that away with chmod o-rwx"));
     }

@@ -103,6 +103,9 @@ pub enum StartFault {
     /// It could not join.
     #[error("{0}")]
     Failed(String),
+    /// The network would not have it, and that lasts until somebody changes what is named.
+    #[error("{0}")]
+    Barred(String),
     /// The code of its script cannot be run as it is.
     #[error("the code of its script cannot be run: {}", .0.first().map(ToString::to_string).unwrap_or_default())]
     Code(Vec<Problem>),

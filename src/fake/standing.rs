@@ -77,7 +77,7 @@ impl Standing {
             return Err(StartFault::NameTaken(Taken::Peer));
         }
         match ways.iter().find(|link| !shown(&seen, **link)) {
-            Some(hidden) => Err(StartFault::Failed(stage.unseen(*hidden))),
+            Some(hidden) => Err(stage.unseen(*hidden)),
             None if on_the_network(&seen, name) => Ok(()),
             None => Err(StartFault::Failed("the network went away while it joined".into())),
         }
@@ -92,7 +92,7 @@ impl Standing {
         match trouble(&own) {
             _ if all_up(&own) => Ok(()),
             Some((_, down)) if down.kind == DownKind::Displaced => Err(StartFault::NameTaken(Taken::Peer)),
-            Some((link, down)) => Err(StartFault::Failed(stage.refused(link, down))),
+            Some((link, down)) => Err(stage.refused(link, down)),
             None => Err(StartFault::Failed("the network did not take it in time".into())),
         }
     }

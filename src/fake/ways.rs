@@ -135,7 +135,7 @@ impl Stage {
     }
 
     /// Why a network would not have it, in words that help.
-    pub(super) fn refused(&self, link: LinkId, down: &DownReason) -> String {
+    pub(super) fn refused(&self, link: LinkId, down: &DownReason) -> StartFault {
         let hint = match self.way(link) {
             Some(Way::Broker(like)) if down.kind == DownKind::Unauthorized && like.credentials.is_some() => {
                 "; the fake uses the account of this bridge, which may be allowed the topics of its own name only"
@@ -146,11 +146,11 @@ impl Stage {
             Some(Way::Hub(_)) if down.kind == DownKind::Unauthorized => HUB_WANTS_OWN,
             _ => "",
         };
-        format!("{}{hint}", down.detail)
+        failed(format!("{}{hint}", down.detail), hint)
     }
 
     /// Why a network that took its connection does not show it.
-    pub(super) fn unseen(&self, link: LinkId) -> String {
+    pub(super) fn unseen(&self, link: LinkId) -> StartFault {
         let (place, hint) = match self.way(link) {
             Some(Way::Hub(like)) if self.minter.is_none() && like.token.is_some() => ("hub", HUB_WANTS_OWN),
             Some(Way::Hub(_)) => ("hub", ""),
@@ -160,7 +160,7 @@ impl Stage {
             ),
             Some(Way::Broker(_)) | None => ("broker", ""),
         };
-        format!("it joined the {place}, and the network does not show it{hint}")
+        failed(format!("it joined the {place}, and the network does not show it{hint}"), hint)
     }
 
     fn way(&self, link: LinkId) -> Option<&Way> {
@@ -234,4 +234,9 @@ fn on_hub(like: &hub::Config, name: &PeerName, minter: Option<Minter>, gate: wat
         yields: true,
         ..like.clone()
     }
+}
+
+/// What a hint speaks of does not pass by itself.
+fn failed(why: String, hint: &str) -> StartFault {
+    if hint.is_empty() { StartFault::Failed(why) } else { StartFault::Barred(why) }
 }

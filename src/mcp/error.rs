@@ -55,6 +55,7 @@ struct Body {
     cause: String,
     fix: String,
     outcome: Option<Outcome>,
+    lasting: bool,
     retry_after: Option<Duration>,
     details: Map<String, Json>,
 }
@@ -68,6 +69,7 @@ impl ToolError {
             cause: code.when().to_owned(),
             fix: code.usual_fix().to_owned(),
             outcome: code.implied_outcome(),
+            lasting: false,
             retry_after: None,
             details: Map::new(),
         }))
@@ -107,6 +109,13 @@ impl ToolError {
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after = Some(wait);
+        self
+    }
+
+    /// Says that what is in the way does not pass by itself, whatever others of its code do.
+    #[must_use]
+    pub fn lasting(mut self) -> Self {
+        self.0.lasting = true;
         self
     }
 
@@ -189,7 +198,7 @@ impl ToolError {
 
     /// Whether the same call, unchanged, may succeed later. Never when the outcome is unknown.
     pub fn retryable(&self) -> bool {
-        self.0.outcome != Some(Outcome::Unknown) && self.0.code.retryable().holds(self.0.outcome)
+        !self.0.lasting && self.0.outcome != Some(Outcome::Unknown) && self.0.code.retryable().holds(self.0.outcome)
     }
 
     /// The `error` object of `structuredContent`.

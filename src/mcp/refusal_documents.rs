@@ -50,6 +50,9 @@ pub(super) fn of_fakes(error: PlantError, message: String) -> ToolError {
                  with --allow-exec and --development",
             )
             .detail("uses", uses),
+        PlantError::FakeFailed { lasts: true, .. } => ToolError::new(ErrorCode::FakeFailed, message)
+            .fix("starting it again does not help: have a person change what the message names")
+            .lasting(),
         PlantError::FakeFailed { .. } => ToolError::new(ErrorCode::FakeFailed, message).retry_after(LINK_RETRY),
         PlantError::UnknownFake { alternatives, .. } => {
             ToolError::new(ErrorCode::UnknownFake, message).alternatives(alternatives)

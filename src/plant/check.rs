@@ -28,6 +28,11 @@ pub struct Checked {
     pub unread: Vec<String>,
 }
 
+/// What is said of a side that is no device.
+pub(crate) fn said_of_a_fake(peer: &PeerName) -> String {
+    format!("{peer} is a fake: this says nothing about any device")
+}
+
 /// Two peers, held against each other.
 #[derive(Clone, Debug)]
 pub struct Compared {
@@ -76,7 +81,9 @@ impl Plant {
         };
         let mut unread = read(&left.description, &left.peer);
         unread.extend(read(&right.description, &right.peer));
-        let fake = is_fake(&left.description) || is_fake(&right.description);
+        let fakes = [&left, &right].into_iter().filter(|side| is_fake(&side.description));
+        unread.extend(fakes.clone().map(|side| said_of_a_fake(&side.peer)));
+        let fake = fakes.count() > 0;
         let (one, other) = (left.description, right.description);
         let differences = beside(move || compat::differences(&*one, &*other)).await;
         Ok(Compared { left: left.peer, right: right.peer, fake, differences, unread })

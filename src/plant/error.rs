@@ -302,6 +302,8 @@ pub enum PlantError {
         name: PeerName,
         /// Why.
         why: String,
+        /// Whether that does not pass by itself.
+        lasts: bool,
     },
     /// No fake of that name was started here.
     #[error("no fake named '{fake}' was started here")]

@@ -174,7 +174,8 @@ fn not_started(plant: &Plant, name: &PeerName, fault: StartFault) -> PlantError 
             PlantError::LimitReached { what: "fakes that run code", limit: crate::fake::code::MOST_WITH_CODE }
         }
         StartFault::Offline(_) => plant.unavailable(&plant.node().network()),
-        StartFault::Failed(why) => PlantError::FakeFailed { name: name.clone(), why },
+        StartFault::Failed(why) => PlantError::FakeFailed { name: name.clone(), why, lasts: false },
+        StartFault::Barred(why) => PlantError::FakeFailed { name: name.clone(), why, lasts: true },
         StartFault::Closing => PlantError::Unwanted,
     }
 }

@@ -49,6 +49,7 @@ pub(crate) use call::find_namespace;
 pub use call::{Arguments, CallRequest, Called};
 pub use capability::{Capabilities, CapabilityMatch};
 pub use census::{Census, CensusAnswer, Counted};
+pub(crate) use check::said_of_a_fake;
 pub use check::{Checked, Compared};
 pub use contracts::{
     Condition, ContractName, ContractSource, FileFault, Inspected, Junk, ListedContract, Listing, NameFault, Purpose,

@@ -89,7 +89,7 @@ impl Wire {
     }
 
     /// The other end closes the connection, saying so or not.
-    async fn is_closed(self) -> Option<Reason> {
+    async fn ends(self) -> Option<Reason> {
         let ended = timeout(PATIENCE, self.driven).await.expect("it is closed").unwrap();
         ended.err().and_then(|error| error.reason())
     }
@@ -325,7 +325,7 @@ async fn slow_connections_are_closed() {
     let mut half = door.connect().await;
     half.send(b"PRI * HTTP/2.0\r\n").await;
     assert!(half.is_closed().await, "no preface in time");
-    assert_eq!(Wire::to(door.address).await.is_closed().await, None, "no request in time");
+    assert_eq!(Wire::to(door.address).await.ends().await, None, "no request in time");
 
     let mut windowless = client::Builder::new();
     windowless.initial_window_size(0);
@@ -341,7 +341,7 @@ async fn slow_connections_are_closed() {
     assert_eq!(door.switches().begun.recv().await, Some("block"));
     // Others come and are closed for being idle, so that much time passes.
     for _ in 0..3 {
-        Wire::to(door.address).await.is_closed().await;
+        Wire::to(door.address).await.ends().await;
     }
     door.switches().release.add_permits(1);
     assert_eq!(told(response).await.json()["result"]["structuredContent"]["done"], true);
@@ -366,10 +366,10 @@ async fn what_runs_is_drained() {
     let response = busy.send(head(&Method::POST, AT, &[TYPE]), &call(&json!(1), "block", &json!({}))).await;
     assert_eq!(door.switches().begun.recv().await, Some("block"));
     door.stop.cancel();
-    assert_eq!(idle.is_closed().await, None);
+    assert_eq!(idle.ends().await, None);
     door.switches().release.add_permits(1);
     assert_eq!(told(response).await.json()["result"]["structuredContent"]["done"], true);
-    assert_eq!(busy.is_closed().await, None);
+    assert_eq!(busy.ends().await, None);
     door.closed().await;
 }
 

@@ -199,10 +199,9 @@ async fn s125_what_cannot_be_served_leaves_nothing() {
     let (url, folder) = (demo.url(), tempfile::tempdir().unwrap());
     let before = retained(url).await;
     let boiler = sample("boiler");
-    let invalid = json!({"schema": 1, "namespaces": {
-        "a": {"methods": {"m": {"params": [{"kind": "ref", "name": "Nope"}], "semantics": "query"}}},
-        "b": {"methods": {"m": {"params": [{"kind": "number", "min": 2, "max": 1}], "semantics": "query"}}},
-    }});
+    let method = |kind: Json| json!({"methods": {"m": {"params": [kind], "semantics": "query"}}});
+    let (a, b) = (json!({"kind": "ref", "name": "Nope"}), json!({"kind": "number", "min": 2, "max": 1}));
+    let invalid = json!({"schema": 1, "namespaces": {"a": method(a), "b": method(b)}});
     let invalid = written(folder.path(), "invalid.types.json", &invalid);
     let empty = written(folder.path(), "empty.types.json", &json!({"schema": 1, "namespaces": {}}));
     let script = json!({"returns": {"boiler.nope": 1}, "emits": [{"event": "nope.x", "every": 1}]});
@@ -255,6 +254,15 @@ async fn s125_what_cannot_be_served_leaves_nothing() {
             assert!(told.err.contains(words), "{words:?}: {}", told.err);
         }
     }
+    assert_eq!(retained(url).await, before);
+}
+
+/// What is typed wrongly, and a bridge that may only look, serve nothing either.
+#[tokio::test]
+async fn what_is_typed_wrongly_serves_nothing() {
+    let demo = Demo::start().await.unwrap();
+    let (url, boiler) = (demo.url(), sample("boiler"));
+    let before = retained(url).await;
     for (arguments, words) in [
         (&["--contract", &boiler, "--name", "a/b"][..], "--name"),
         (&["--contract", &boiler, "--fail", "a.b=Exception", "--fail", "a.b=Timeout"], "--fail: a.b"),

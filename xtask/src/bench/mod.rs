@@ -105,30 +105,45 @@ const QUICK: Plan = Plan {
     vanished: 500,
 };
 
-/// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
-/// everything answers; `--watching` measures only how others are watched, `--checks`
-/// only how long a large contract takes, `--fakes` only what many fakes cost, `--hub` only
-/// calls over a hub and how long a list of two crowds takes, `--http` only the HTTP door, `--signing` only what signatures cost,
-/// `--scripts` only what scripts do; `--binary FILE` measures that file instead of building one; `--peers` measures nothing
-/// and only runs a stock broker and the peers, for a profiler.
-pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let (mut plan, mut binary, mut only) = (FULL, None, None);
+/// The parts that can be measured alone.
+const SECTIONS: [&str; 7] = ["--watching", "--checks", "--fakes", "--hub", "--http", "--signing", "--scripts"];
+
+/// What is to be measured: how much, of which binary, and which part alone.
+struct Asked {
+    plan: Plan,
+    binary: Option<PathBuf>,
+    only: Option<&'static str>,
+}
+
+/// Reads the words; nothing is to be measured if they ask for the peers alone.
+fn asked(words: &[String]) -> Result<Option<Asked>, String> {
+    let mut asked = Asked { plan: FULL, binary: None, only: None };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--quick" => plan = QUICK,
-            "--watching" | "--checks" | "--fakes" | "--hub" | "--http" | "--signing" | "--scripts" => {
-                only = Some(word.as_str());
-            }
-            "--peers" => return serve(),
-            "--binary" => binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
+            "--quick" => asked.plan = QUICK,
+            "--peers" => return Ok(None),
+            "--binary" => asked.binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
             other => {
-                return Err(format!(
-                    "bench knows --quick, --watching, --checks, --fakes, --hub, --http, --signing, --scripts, --peers and --binary FILE, not {other}"
-                ));
+                let section = SECTIONS.into_iter().find(|section| *section == other);
+                let known = SECTIONS.join(", ");
+                asked.only =
+                    Some(section.ok_or_else(|| {
+                        format!("bench knows --quick, {known}, --peers and --binary FILE, not {other}")
+                    })?);
             }
         }
     }
+    Ok(Some(asked))
+}
+
+/// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
+/// everything answers; `--watching` measures only how others are watched, `--checks` only how long a large contract takes,
+/// `--fakes` only what many fakes cost, `--hub` only calls over a hub and how long a list of two crowds takes, `--http` only the
+/// HTTP door, `--signing` only what signatures cost, `--scripts` only what scripts do; `--binary FILE` measures that file instead
+/// of building one; `--peers` measures nothing and only runs a stock broker and the peers, for a profiler.
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let Some(Asked { plan, binary, only }) = asked(words)? else { return serve() };
     let release = plan.rounds > 1;
     let binary = binary.map_or_else(|| build(release), Ok)?;
     let wanted = |section: &str| only.is_none_or(|only| only == section);

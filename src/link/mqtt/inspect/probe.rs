@@ -150,7 +150,7 @@ impl Probe {
 
     /// Waits for something the broker had kept.
     pub(super) async fn kept(&mut self, filter: &str, word: &Bytes) -> Result<bool, DownReason> {
-        self.client.try_subscribe(filter, QoS::AtLeastOnce).map_err(|error| full(&error))?;
+        self.client.try_subscribe(filter, QoS::AtMostOnce).map_err(|error| full(&error))?;
         let until = Instant::now() + self.patience.min(ARRIVES);
         loop {
             match self.next(until).await? {

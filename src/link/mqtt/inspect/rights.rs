@@ -7,7 +7,7 @@ use super::{Found, Need, Right};
 use crate::link::DownReason;
 use crate::wire::{PeerName, Topics};
 
-/// The subscriptions of a peer, in its order (W-031). Events at QoS 0: the round trips are measured with them, and an
+/// The subscriptions of a peer, in its order (W-031). Replies at QoS 0: the round trips are measured with them, and an
 /// acknowledgement of ours would carry the one that a stalled broker waits for.
 pub(super) async fn subscriptions(
     probe: &mut Probe,
@@ -16,7 +16,7 @@ pub(super) async fn subscriptions(
 ) -> Result<(), DownReason> {
     for (filter, qos) in [
         (topics.requests(), QoS::AtLeastOnce),
-        (topics.replies(), QoS::AtLeastOnce),
+        (topics.replies(), QoS::AtMostOnce),
         (topics.events(), QoS::AtMostOnce),
         (topics.presence_filter(), QoS::AtMostOnce),
     ] {
@@ -30,15 +30,15 @@ pub(super) async fn subscriptions(
     Ok(())
 }
 
-/// What a peer publishes: requests, answers, events, presence. Nothing of it says anything to anybody: the first three go to
-/// ourselves, the presence is one that means nothing (W-040), and nobody has the last name.
+/// What a bridge publishes: requests, answers, presence; events come from its fakes, which are peers of their own. Nothing of it
+/// says anything to anybody: the first two go to ourselves, the presence is one that means nothing (W-040), and nobody has the last name.
 pub(super) async fn publications(
     probe: &mut Probe,
     topics: &Topics,
     retains: bool,
     rights: &mut Vec<Right>,
 ) -> Result<(), DownReason> {
-    for topic in [topics.requests(), topics.replies(), topics.events()] {
+    for topic in [topics.requests(), topics.replies()] {
         let comes = is_subscribed(rights, topic);
         let word = probe.word();
         let sent = tried(probe.send(topic, word, false, comes).await, topic, rights)?;

@@ -15,12 +15,12 @@ use crate::wire::Topics;
 
 /// Measures both, if messages to ourselves arrive.
 pub(super) async fn measure(probe: &mut Probe, topics: &Topics) -> Result<Option<Trips>, DownReason> {
-    let Some(hurried) = median(probe, topics.events()).await? else { return Ok(None) };
+    let Some(hurried) = median(probe, topics.replies()).await? else { return Ok(None) };
     if !HURRIES {
         return Ok(Some(Trips { count: COUNT, hurried, lazy: None }));
     }
     probe.lazy.set(true);
-    let lazy = median(probe, topics.events()).await;
+    let lazy = median(probe, topics.replies()).await;
     probe.lazy.set(false);
     Ok(Some(Trips { count: COUNT, hurried, lazy: lazy? }))
 }
