@@ -20,7 +20,7 @@ pub(super) fn audit(reader: &mut Reader, contract: &Contract, document: &Value) 
             let Some(node) = contract.types.get(name) else { continue };
             reader.at(name, |reader| {
                 if depths.get(name).is_some_and(Option::is_none) {
-                    reader.problem("no value can be of this type: it refers to itself without end");
+                    reader.problem(ENDLESS);
                 }
                 type_node(reader, node, &contract.types, 0);
             });
@@ -301,6 +301,9 @@ fn least_depth(node: &TypeNode, known: &HashMap<&str, Option<usize>>) -> Option<
 
 /// The names that subscribing uses.
 const SUBSCRIBING: [&str; 3] = ["on", "off", "removeListener"];
+/// Both are the same to whoever looks for a value: none is shallow enough.
+const ENDLESS: &str = "no value can be of this type: it refers to itself without end, or needs more than 32 levels, of which \
+                       each reference is one";
 /// Levels a value may be nested (S-033).
 const DEEPEST: usize = 32;
 /// Bytes of a name that is called or listened to.
@@ -344,10 +347,26 @@ mod tests {
         assert_eq!(of_types(own), Vec::<String>::new());
     }
 
+    /// S-033: a chain that ends is refused for its length alone, and one that is short enough is not.
+    #[test]
+    fn s033_a_chain_may_be_as_long_as_a_value_is_deep() {
+        let chain = |links: usize| {
+            let link = |at: usize| {
+                let next = at + 1;
+                format!(r#""T{at}":{{"kind":"object","fields":{{"n":{{"type":{{"kind":"ref","name":"T{next}"}}}}}}}}"#)
+            };
+            let links: Vec<String> =
+                (0..links).map(link).chain([format!(r#""T{links}":{{"kind":"number"}}"#)]).collect();
+            format!("{{{}}}", links.join(","))
+        };
+        assert_eq!(of_types(&chain(15)), Vec::<String>::new());
+        assert_eq!(of_types(&chain(17)).first(), Some(&format!("/types/T0: {ENDLESS}")));
+    }
+
     /// S-033: a ring that no value can end is refused, one that a value can end is not.
     #[test]
     fn s033_rings_must_end() {
-        let ring = "no value can be of this type: it refers to itself without end";
+        let ring = ENDLESS;
         let cases = [
             (r#"{"A":{"kind":"ref","name":"A"}}"#, vec!["A"]),
             (r#"{"A":{"kind":"ref","name":"B"},"B":{"kind":"ref","name":"A"}}"#, vec!["A", "B"]),

@@ -197,7 +197,8 @@ async fn files_of_others_are_read_and_faults_are_told() {
     let told = good(client, "check_peer", json!({"peer": "p1", "contract": "theirs"})).await;
     assert_eq!(told["compatible"], true, "{told}");
     let ring = good(client, "read_contract", json!({"name": "ring"})).await;
-    assert_eq!(ring["problems"], json!(["/types/A: no value can be of this type: it refers to itself without end"]));
+    let problems = ring["problems"].as_array().unwrap();
+    assert!(problems.len() == 1 && problems[0].as_str().unwrap().contains("refers to itself without end"), "{ring}");
     assert_eq!(bad(client, "check_peer", json!({"peer": "p1", "contract": "ring"})).await["code"], "invalid_contract");
     let error = bad(client, "check_peer", json!({"peer": "p1", "contract": "half"})).await;
     assert_eq!(error["code"], "cannot_read");
