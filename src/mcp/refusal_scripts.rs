@@ -66,7 +66,7 @@ fn of_fault(fault: ScriptFault, message: String) -> ToolError {
             .cause("it was not started, or has ended by itself")
             .fix(format!("script_output {} tells how it ended; list_scripts {{}} what runs", json!({"name": name}))),
         ScriptFault::NeverStarted { .. } => not_run(ErrorCode::UnknownScript)
-            .cause("output is kept from the start of a run on, of the last ten runs")
+            .cause("output is kept from the start of a run on, of the last ten runs of a script and the last 256 of all")
             .fix("start_script first; list_scripts {} tells what there is"),
         ScriptFault::TooMany { limit } => not_run(ErrorCode::LimitReached)
             .detail("limit", limit)
@@ -83,6 +83,16 @@ fn of_fault(fault: ScriptFault, message: String) -> ToolError {
         ScriptFault::File { .. } | ScriptFault::Content { .. } => not_run(ErrorCode::CannotWrite)
             .cause("a file in the directory of scripts is not what it should be")
             .fix("if it is not the name, ask a person to look at the directory the bridge was given with --scripts"),
+        ScriptFault::Unreadable { .. } => not_run(ErrorCode::CannotRead)
+            .cause("a file in the directory of scripts is not what it should be")
+            .fix("save_script writes it anew if its name is free; else ask a person to look at the directory the bridge was given with --scripts"),
+        ScriptFault::Needed { .. } => {
+            not_run(ErrorCode::BadArgument).argument("/name").expected("a package that list_packages shows")
+        }
+        ScriptFault::NotInstalled { .. } => not_run(ErrorCode::BadArgument)
+            .argument("/name")
+            .expected("a package that list_packages shows")
+            .fix("list_packages {} tells what there is, and whose"),
         ScriptFault::Closing => not_run(ErrorCode::Cancelled),
         ScriptFault::Spec { why, .. } => not_run(ErrorCode::BadArgument)
             .argument("/spec")

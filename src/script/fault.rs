@@ -83,6 +83,26 @@ pub enum ScriptFault {
         /// What is wrong.
         why: String,
     },
+    /// A file of the directory could not be read; nothing was to be written.
+    #[error("{what}")]
+    Unreadable {
+        /// Which, and what is wrong.
+        what: String,
+    },
+    /// What installs all the others.
+    #[error("'{name}' is one of pip, setuptools and wheel, which install every other package, and stays")]
+    Needed {
+        /// Its name.
+        name: String,
+    },
+    /// There is no such package to be removed.
+    #[error("'{name}' is neither declared nor installed here for {manager}, so there is nothing to remove")]
+    NotInstalled {
+        /// Its name.
+        name: String,
+        /// Whose it would be.
+        manager: &'static str,
+    },
     /// What was asked for is no package.
     #[error("'{spec}' is not a package: {why}")]
     Spec {
@@ -107,4 +127,14 @@ pub enum ScriptFault {
         /// Which.
         manager: &'static str,
     },
+}
+
+impl ScriptFault {
+    /// The same, where something was to be read only.
+    pub(super) fn of_reading(self) -> Self {
+        match self {
+            Self::File { .. } | Self::Content { .. } => Self::Unreadable { what: self.to_string() },
+            other => other,
+        }
+    }
 }

@@ -174,8 +174,8 @@ mod posix {
             }
         }
 
-        /// Reads a plain file of at most `limit` bytes.
-        pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, FileFault> {
+        /// Opens a plain file.
+        pub(crate) fn plain(&self, name: &str) -> Result<File, FileFault> {
             // Non-blocking, or opening a pipe would wait for whoever writes into it.
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = match openat(&self.directory, name, flags, Mode::empty()) {
@@ -184,13 +184,16 @@ mod posix {
                 Err(Errno::NXIO | Errno::ISDIR) => return Err(FileFault::NotAFile),
                 Err(error) => return Err(io::Error::from(error).into()),
             };
-            let about = file.metadata()?;
-            if !about.is_file() {
-                return Err(FileFault::NotAFile);
-            }
+            if file.metadata()?.is_file() { Ok(file) } else { Err(FileFault::NotAFile) }
+        }
+
+        /// Reads a plain file of at most `limit` bytes.
+        pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, FileFault> {
+            let file = self.plain(name)?;
+            let length = file.metadata()?.len();
             let mut bytes = Vec::new();
             file.take(limit + 1).read_to_end(&mut bytes)?;
-            let length = (bytes.len() as u64).max(about.len());
+            let length = (bytes.len() as u64).max(length);
             if length > limit { Err(FileFault::TooLarge { bytes: length, limit }) } else { Ok(bytes) }
         }
 
@@ -323,14 +326,17 @@ mod portable {
             }
         }
 
-        pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, FileFault> {
+        pub(crate) fn plain(&self, name: &str) -> Result<File, FileFault> {
             match self.kind(name)? {
-                Some(Kind::File) => {}
-                None => return Err(FileFault::Missing),
-                Some(Kind::Link) => return Err(FileFault::Link),
-                Some(Kind::Directory | Kind::Other) => return Err(FileFault::NotAFile),
+                Some(Kind::File) => Ok(File::open(self.path.join(name))?),
+                None => Err(FileFault::Missing),
+                Some(Kind::Link) => Err(FileFault::Link),
+                Some(Kind::Directory | Kind::Other) => Err(FileFault::NotAFile),
             }
-            let file = File::open(self.path.join(name))?;
+        }
+
+        pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, FileFault> {
+            let file = self.plain(name)?;
             let length = file.metadata()?.len();
             let mut bytes = Vec::new();
             file.take(limit + 1).read_to_end(&mut bytes)?;

@@ -11,25 +11,18 @@ use std::{
 };
 
 use tokio::sync::Mutex as AsyncMutex;
-use uuid::Uuid;
 
 use super::{
-    Input, Limits, Plan, ScriptFault, ScriptName, Supervisor, beside,
-    environment::{self, Inherited, Whereabouts},
-    record::{self, Record},
-    results::{Language, Output, SavedScript, ScriptLine, ScriptList, ScriptText, StartedScript, StoppedScript},
+    Limits, ScriptFault, ScriptName, Supervisor, beside,
+    environment::{Inherited, Whereabouts},
+    record,
+    results::{Language, Output, SavedScript, ScriptLine, ScriptList, ScriptText, StoppedScript},
     ring::LINES,
     run::Run,
     store::Store,
     toolchain::Toolchain,
 };
-use crate::{
-    link::now_ms,
-    wire::{
-        PeerName, instant,
-        signing::{Claims, Minter, Secret},
-    },
-};
+use crate::wire::signing::Minter;
 
 /// Where scripts are kept, and what they are given.
 #[derive(Debug)]
@@ -93,7 +86,7 @@ struct Slot {
 }
 
 /// A name that is being started. Dropped before the run is there, it is as it was.
-struct Reserved<'a> {
+pub(super) struct Reserved<'a> {
     shared: &'a Shared,
     name: &'a ScriptName,
 }
@@ -146,7 +139,7 @@ impl Scripts {
     /// When the directory cannot be read.
     pub async fn list(&self) -> Result<ScriptList, ScriptFault> {
         let store = self.shared.store.clone();
-        let listing = beside(move || store.list()).await?;
+        let listing = beside(move || store.list()).await.map_err(ScriptFault::of_reading)?;
         let table = self.shared.table();
         let line = |(name, language): (ScriptName, Language)| {
             let slot = table.get(&name);
@@ -175,7 +168,7 @@ impl Scripts {
     /// When there is none, or it cannot be read.
     pub async fn read(&self, name: &ScriptName) -> Result<ScriptText, ScriptFault> {
         let (store, wanted) = (self.shared.store.clone(), name.clone());
-        beside(move || store.read(&wanted)).await
+        beside(move || store.read(&wanted)).await.map_err(ScriptFault::of_reading)
     }
 
     /// Stops a script if it runs, and removes it; gives its file.
@@ -194,41 +187,6 @@ impl Scripts {
             table.remove(name);
         }
         Ok(file)
-    }
-
-    /// Starts a script; gives it once its process runs. A caller that stops waiting before leaves nothing behind.
-    ///
-    /// # Errors
-    ///
-    /// Why it does not run.
-    pub async fn start(&self, name: &ScriptName) -> Result<StartedScript, ScriptFault> {
-        let shared = &*self.shared;
-        let reserved = shared.reserve(name)?;
-        let (store, wanted) = (shared.store.clone(), name.clone());
-        let (folder, language) = beside(move || store.find(&wanted)).await?;
-        // Absolute, because a relative program would be looked for from there.
-        let directory = std::path::absolute(shared.store.path()).unwrap_or_else(|_| shared.store.path().to_owned());
-        let runner = shared.toolchain.runner(language, &directory).await?;
-        let now = now_ms();
-        let id = run_id(now);
-        let (wanted, named) = (name.clone(), id.clone());
-        let record = beside(move || Record::begin(&folder, &wanted, &named)).await?;
-        let peer = format!("{name}@{}", shared.config.bridge);
-        let token = shared.token(&peer, &id, now);
-        let mut arguments = runner.flags;
-        arguments.push(name.file(language));
-        let token_text = token.as_ref().map(Secret::expose);
-        let environment = environment::of_script(&shared.config.inherited, &shared.config.place, &peer, token_text);
-        let limits = shared.config.bounds.limits(runner.reserves);
-        let plan = Plan { program: runner.program, arguments, environment, directory, input: Input::Closed, limits };
-        let started = shared.config.supervisor.start(&plan).await;
-        let process = started.map_err(|fault| ScriptFault::Start { name: name.to_string(), fault })?;
-        let (run, reading) = Run::follow(id.clone(), process, record);
-        let pid = run.pid;
-        reserved.fill(run);
-        tokio::spawn(reading);
-        tracing::info!(script = %name, run = %id, pid, "a script runs");
-        Ok(StartedScript { run: id, pid, by: runner.label, peer, credential: credential(token.is_some()).to_owned() })
     }
 
     /// Stops a script, and waits until it and everything it began is gone.
@@ -286,7 +244,8 @@ impl Scripts {
             let folder = folder.ok_or_else(|| ScriptFault::NeverStarted { what: format!("'{wanted}'") })?;
             record::read(&folder, &wanted, run.as_deref())
         })
-        .await?;
+        .await
+        .map_err(ScriptFault::of_reading)?;
         Ok(record::output(run, &lines, after, most.min(LINES), bytes))
     }
 
@@ -302,7 +261,7 @@ impl Shared {
     }
 
     /// Takes the name, so that of two starts one goes on (F-28).
-    fn reserve<'a>(&'a self, name: &'a ScriptName) -> Result<Reserved<'a>, ScriptFault> {
+    pub(super) fn reserve<'a>(&'a self, name: &'a ScriptName) -> Result<Reserved<'a>, ScriptFault> {
         let mut table = self.table();
         let limit = self.config.bounds.running;
         if self.closing.load(Ordering::Acquire) {
@@ -319,23 +278,6 @@ impl Shared {
         table.entry(name.clone()).or_default().starting = true;
         Ok(Reserved { shared: self, name })
     }
-
-    /// A credential for this run, if there is something to mint it with. The bridge's own never reaches a script.
-    fn token(&self, peer: &str, id: &str, now: i64) -> Option<Secret> {
-        let minter = self.config.minter.as_ref()?;
-        let subject = PeerName::configured(peer).ok()?;
-        let issued_ms = u64::try_from(now).ok()?;
-        let id = format!("script-{id}");
-        let claims = Claims {
-            id: &id,
-            subject: &subject,
-            roles: &["ai-program"],
-            generation: 2,
-            issued_ms,
-            expires_ms: issued_ms.saturating_add(GOOD_FOR_MS),
-        };
-        Some(minter.mint(&claims))
-    }
 }
 
 impl Slot {
@@ -346,7 +288,7 @@ impl Slot {
 }
 
 impl Reserved<'_> {
-    fn fill(self, run: Arc<Run>) {
+    pub(super) fn fill(self, run: Arc<Run>) {
         self.shared.table().entry(self.name.clone()).or_default().run = Some(run);
     }
 }
@@ -375,23 +317,6 @@ impl Bounds {
     }
 }
 
-/// Names a run: the moment, so that runs sort by it, and a little chance.
-fn run_id(now: i64) -> String {
-    let moment: String = instant::format(now).chars().filter(char::is_ascii_digit).take(17).collect();
-    let chance: String = Uuid::new_v4().simple().to_string().chars().take(4).collect();
-    format!("{moment:0<17}-{chance}")
-}
-
-const fn credential(minted: bool) -> &'static str {
-    if minted {
-        "a token of its own, good for four hours at hubs that take this bridge's word"
-    } else {
-        "none: the bridge's own account and token are never handed on, and its auth file has no `derive` secret"
-    }
-}
-
-/// How long a credential is good, in milliseconds (wire.md 8.5).
-const GOOD_FOR_MS: u64 = 4 * 60 * 60 * 1000;
 /// Files each process of a script may have open.
 const OPEN_FILES: u64 = 4_096;
 /// Bytes of a file a script writes.

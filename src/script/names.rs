@@ -16,6 +16,11 @@ pub enum NameFault {
     /// The name of the file, not of what it holds.
     #[error("the name goes without {0}")]
     Ending(&'static str),
+    /// A module of Python's own library.
+    #[error(
+        "a name that no module of Python's own library has: every .py script here would import this file in its place"
+    )]
+    Library,
 }
 
 /// Checks a name that goes without one of these endings of its file (S-052, F-27).

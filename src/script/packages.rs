@@ -1,18 +1,14 @@
 //! Packages of a directory of scripts: listed from its files, changed by the package managers themselves.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    FileFault, Input, Limits, Plan, ScriptFault, Scripts, beside,
+    FileFault, ScriptFault, Scripts, beside,
     folder::{Folder, Place},
-    gather::{Gathered, gather},
-    how,
+    packager::{Work, npm_beside, npm_of},
     results::{Package, PackageList, Packager, PackagesChanged},
     specifier,
     store::{MANIFEST, file_fault, manifest},
@@ -28,14 +24,6 @@ pub struct Wanted {
     pub manager: Packager,
     /// Whether programs that come with it may run while it is installed.
     pub allow_install_scripts: bool,
-}
-
-/// One run of a package manager.
-struct Work<'a> {
-    manager: Packager,
-    program: PathBuf,
-    arguments: Vec<String>,
-    directory: &'a Path,
 }
 
 impl Scripts {
@@ -55,6 +43,7 @@ impl Scripts {
             Ok(list)
         })
         .await
+        .map_err(ScriptFault::of_reading)
     }
 
     /// Installs a package, and keeps what was asked for and what came. `note` is told what goes on. Cancelled, the package manager
@@ -85,6 +74,9 @@ impl Scripts {
         stop: &CancellationToken,
     ) -> Result<PackagesChanged, ScriptFault> {
         specifier::check_name(&wanted.spec, wanted.manager)?;
+        if wanted.manager == Packager::Pip && NEEDED.contains(&plain(&wanted.spec).as_str()) {
+            return Err(ScriptFault::Needed { name: wanted.spec.clone() });
+        }
         self.change(wanted, false, note, stop).await
     }
 
@@ -101,15 +93,27 @@ impl Scripts {
             alone = self.shared.installing.lock() => alone,
             () = stop.cancelled() => return Err(cancelled()),
         };
-        let store = self.shared.store.clone();
-        let made = beside(move || manifest(&store.folder()?)).await?;
+        let (store, name) = (self.shared.store.clone(), wanted.spec.clone());
+        let made = beside(move || {
+            let there = store.folder_if_there()?;
+            if !add && !there.is_some_and(|folder| is_there(&folder, store.path(), &name, manager)) {
+                return Err(ScriptFault::NotInstalled { name, manager: manager.as_str() });
+            }
+            let folder = store.folder()?;
+            let mut notes = Vec::from_iter(manifest(&folder)?);
+            let own = manager == Packager::Npm && folder.kind(NPMRC).is_ok_and(|kind| kind.is_some());
+            notes.extend(
+                own.then(|| format!("npm obeyed the {NPMRC} in the directory: where packages came from is in it")),
+            );
+            Ok(notes)
+        });
+        let mut notes = made.await?;
         let path = self.shared.store.path();
         let directory = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let output = match manager {
             Packager::Npm => self.npm(wanted, add, &directory, &note, stop).await?,
             Packager::Pip => self.pip(wanted, add, &directory, &note, stop).await?,
         };
-        let mut notes: Vec<String> = made.into_iter().collect();
         notes.extend(skew(&self.packages().await?.packages));
         Ok(PackagesChanged { output, notes })
     }
@@ -136,9 +140,13 @@ impl Scripts {
         if !(add && wanted.allow_install_scripts) {
             arguments.push("--ignore-scripts".into());
         }
+        // What stands here wins over an .npmrc of the directory, which could name a program for it.
+        arguments.extend(["--git=git", "--no-global"].map(str::to_owned));
         // Nothing behind the dashes is a flag, whatever it looks like.
         arguments.extend(["--".to_owned(), wanted.spec.clone()]);
-        self.run(Work { manager: Packager::Npm, program: node, arguments, directory }, note, stop).await
+        // It works on the package.json it is started beside; Node itself looks for nothing there.
+        let work = Work { manager: Packager::Npm, program: node, arguments, from: directory, directory };
+        self.run_packager(work, note, stop).await
     }
 
     async fn pip(
@@ -153,7 +161,10 @@ impl Scripts {
         let work = |program: &Path, arguments: &[&str]| Work {
             manager: Packager::Pip,
             program: program.to_owned(),
-            arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+            // Isolated, and started where nobody keeps modules or settings: a script called like a module of Python would
+            // be that module to it, and see what package managers alone are given.
+            arguments: ["-I"].iter().chain(arguments).map(|argument| (*argument).to_owned()).collect(),
+            from: Path::new("/"),
             directory,
         };
         if !own.exists() {
@@ -165,7 +176,12 @@ impl Scripts {
             }
             let python = self.shared.toolchain.python(directory).await?;
             note("making .venv, where packages of Python go");
-            self.run(work(&python.program, &["-m", "venv", ".venv"]), note, stop).await?;
+            let place = directory.join(".venv");
+            let place = place.to_str().ok_or_else(|| ScriptFault::Content {
+                file: ".venv".into(),
+                why: "the path of the directory of scripts is not UTF-8, and Python is not told it".into(),
+            })?;
+            self.run_packager(work(&python.program, &["-m", "venv", place]), note, stop).await?;
         }
         let mut arguments = vec!["-m", "pip", "--disable-pip-version-check", "--no-input"];
         if add {
@@ -178,9 +194,9 @@ impl Scripts {
             arguments.extend(["uninstall", "--yes"]);
         }
         arguments.extend(["--", wanted.spec.as_str()]);
-        let output = self.run(work(&own, &arguments), note, stop).await?;
-        let frozen =
-            self.run(work(&own, &["-m", "pip", "--disable-pip-version-check", "freeze", "--local"]), note, stop);
+        let output = self.run_packager(work(&own, &arguments), note, stop).await?;
+        let freeze = ["-m", "pip", "--disable-pip-version-check", "freeze", "--local"];
+        let frozen = self.run_packager(work(&own, &freeze), note, stop);
         let frozen = frozen.await?;
         let store = self.shared.store.clone();
         beside(move || {
@@ -191,55 +207,17 @@ impl Scripts {
         .await?;
         Ok(output)
     }
+}
 
-    async fn run(&self, work: Work<'_>, note: &impl Fn(&str), stop: &CancellationToken) -> Result<String, ScriptFault> {
-        let manager = work.manager.as_str();
-        let inherited = &self.shared.config.inherited;
-        let plan = Plan {
-            program: work.program,
-            arguments: work.arguments,
-            environment: inherited.everybody.iter().chain(&inherited.packagers).cloned().collect(),
-            directory: work.directory.to_owned(),
-            input: Input::Closed,
-            limits: Limits { run_ms: Some(BUDGET_MS), memory: Some(MEMORY), ..Limits::default() },
-        };
-        let failed = |why: String, output: &str| ScriptFault::Install { manager, why, output: tail(output) };
-        let started = self.shared.config.supervisor.start(&plan).await;
-        let process = started.map_err(|fault| failed(format!("could not be started: {fault}"), ""))?;
-        let heard = |piece: &[u8]| {
-            let text = String::from_utf8_lossy(piece);
-            if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
-                let line: String = line.chars().take(200).collect();
-                note(&without_places(&line, work.directory, inherited.home()));
-            }
-        };
-        let Gathered { ended, text, too_much } = tokio::select! {
-            gathered = gather(process, MOST_OUTPUT, heard) => gathered,
-            // Dropped with its line, it is ended with all it began.
-            () = stop.cancelled() => return Err(ScriptFault::Cancelled { manager }),
-        };
-        let text = without_places(&text, work.directory, inherited.home());
-        match (too_much, ended.by, ended.code) {
-            (true, ..) => Err(failed("wrote more than 8 MiB, and was ended".into(), &text)),
-            (_, super::EndedBy::Time, _) => Err(failed("took more than 180 s, and was ended".into(), &text)),
-            (_, _, Some(0)) => Ok(tail(&text)),
-            _ => Err(failed(format!("failed, with {}", how(&ended)), &text)),
-        }
+/// Whether there is such a package to remove: declared, or installed.
+fn is_there(folder: &Folder, path: &Path, name: &str, manager: Packager) -> bool {
+    if manager == Packager::Pip {
+        return pip_installed(path).contains_key(&plain(name));
     }
-}
-
-/// The npm that came with a Node.
-fn npm_beside(node: &Path) -> Option<PathBuf> {
-    let node = node.canonicalize().ok()?;
-    let npm = node.parent()?.parent()?.join("lib/node_modules/npm/bin/npm-cli.js");
-    npm.is_file().then_some(npm)
-}
-
-/// The script that a command called npm is.
-fn npm_of(command: &Path) -> Option<PathBuf> {
-    let script = command.canonicalize().ok()?;
-    let is_script = script.extension().is_some_and(|ending| ending == "js" || ending == "cjs");
-    is_script.then_some(script)
+    let manifest = folder.read(MANIFEST, LARGEST).ok().and_then(|text| serde_json::from_slice::<Json>(&text).ok());
+    let declared = |kind: &str| manifest.as_ref()?.get(kind)?.get(name);
+    let kinds = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
+    kinds.into_iter().any(|kind| declared(kind).is_some()) || path.join("node_modules").join(name).exists()
 }
 
 fn npm_packages(folder: &Folder, path: &Path, list: &mut PackageList) -> Result<(), ScriptFault> {
@@ -306,9 +284,8 @@ fn pip_installed(path: &Path) -> BTreeMap<String, String> {
         let Ok(entries) = version.path().join("site-packages").read_dir() else { continue };
         for entry in entries.flatten().take(MOST_PACKAGES) {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let Some((name, version)) = name.strip_suffix(".dist-info").and_then(|name| name.rsplit_once('-')) else {
-                continue;
-            };
+            let stem = name.strip_suffix(".dist-info").or_else(|| name.strip_suffix(".egg-info"));
+            let Some((name, version)) = stem.and_then(|stem| stem.split_once('-')) else { continue };
             found.insert(plain(name), version.to_owned());
         }
     }
@@ -341,36 +318,16 @@ fn major(range: &str) -> Option<u32> {
     if plain { digits.get(..end)?.parse().ok() } else { None }
 }
 
-/// What a package manager wrote, without where things are on this machine.
-fn without_places(text: &str, directory: &Path, home: &str) -> String {
-    let directory = directory.to_string_lossy();
-    let mut text = text.replace(&*directory, ".");
-    if home.len() > 1 {
-        text = text.replace(home, "~");
-    }
-    text
-}
-
-/// The end of what a package manager wrote.
-fn tail(text: &str) -> String {
-    let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN));
-    text.get(from..).unwrap_or_default().trim().to_owned()
-}
-
 /// The library whose version matters to the network.
 const LIBRARY: &str = "@source-repo/rpc";
 /// Its major version that speaks as we do.
 const SPOKEN: u32 = 5;
+/// What installs everything else of Python.
+const NEEDED: [&str; 3] = ["pip", "setuptools", "wheel"];
+/// Settings of npm, as a person may keep them in the directory.
+const NPMRC: &str = ".npmrc";
 /// What Python's packages are, each with its version.
 const REQUIREMENTS: &str = "requirements.txt";
-/// How long a package manager may take, in milliseconds.
-const BUDGET_MS: u64 = 180_000;
-/// Bytes of memory it may use.
-const MEMORY: u64 = 2 << 30;
-/// Bytes it may write.
-const MOST_OUTPUT: usize = 8 * 1024 * 1024;
-/// Bytes of that which are shown.
-const SHOWN: usize = 8 * 1024;
 /// Bytes of a manifest.
 const LARGEST: u64 = 1024 * 1024;
 /// Packages that are listed.
@@ -396,20 +353,5 @@ mod tests {
             assert_eq!(skew(&library(odd, None)), None, "{odd}");
         }
         assert_eq!(skew(&[]), None);
-    }
-
-    /// results.md 2: a path of this machine never appears.
-    #[test]
-    fn where_things_are_is_not_told() {
-        let told = without_places("log: /home/me/.npm/x.log\nin /srv/s/node_modules", Path::new("/srv/s"), "/home/me");
-        assert_eq!(told, "log: ~/.npm/x.log\nin ./node_modules");
-        assert_eq!(without_places("/a", Path::new("/srv"), "/"), "/a");
-    }
-
-    #[test]
-    fn what_is_long_is_shown_from_its_end() {
-        assert_eq!(tail(" ok \n"), "ok");
-        let long = format!("{}ä{}", "x".repeat(100), "y".repeat(SHOWN - 1));
-        assert_eq!(tail(&long).len(), SHOWN - 1);
     }
 }

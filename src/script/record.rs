@@ -1,11 +1,12 @@
-//! What runs wrote, on the disk: the last runs of each script, each in a file of its own of bounded size, for whoever asks
-//! after the bridge was started again.
+//! What runs wrote, on the disk: the last runs of each script, and so many of all, each in a file of its own of
+//! bounded size, for whoever asks after the bridge was started again. A script that is deleted takes them along.
 
 use std::{fs::File, io::Write as _};
 
 use super::{
     FileFault, ScriptFault, ScriptName,
     folder::{Folder, Kind},
+    pinned::{Pinned, is_left},
     results::{Output, RunEnd},
     ring::LINES,
     store::file_fault,
@@ -15,6 +16,8 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Record {
     file: File,
+    /// What runs, which goes with the end of the run.
+    _text: Pinned,
     pending: Vec<u8>,
     taken: usize,
     left_out: u64,
@@ -23,18 +26,14 @@ pub(super) struct Record {
 
 impl Record {
     /// Begins the record of a run, and forgets the oldest.
-    pub(super) fn begin(folder: &Folder, name: &ScriptName, run: &str) -> Result<Self, ScriptFault> {
-        let below = folder.below(FOLDER).map_err(|fault| file_fault(FOLDER, fault))?;
-        let mut kept = kept(&below, name)?;
-        kept.sort_unstable();
-        let surplus = (kept.len() + 1).saturating_sub(RUNS);
-        for old in kept.into_iter().take(surplus) {
-            let file = file(name, &old);
-            below.discard(&file).map_err(|fault| file_fault(&file, fault))?;
-        }
+    pub(super) fn begin(text: Pinned, name: &ScriptName, run: &str) -> Result<Self, ScriptFault> {
+        let below = text.folder.below(FOLDER).map_err(|fault| file_fault(FOLDER, fault))?;
+        prune(&below, name)?;
         let file = file(name, run);
         let file = below.fresh(&file).map_err(|fault| file_fault(&file, fault))?;
-        Ok(Self { file, pending: Vec::new(), taken: 0, left_out: 0, broken: false })
+        // Or the record of a run that goes on for long would be the oldest that is forgotten.
+        let _ = file.try_lock();
+        Ok(Self { file, _text: text, pending: Vec::new(), taken: 0, left_out: 0, broken: false })
     }
 
     /// Takes a line in; beyond the bound lines are only counted.
@@ -153,12 +152,50 @@ pub(super) fn output(run: String, lines: &[String], after: Option<u64>, most: us
     Output { run, first: first as u64, lines: kept, more, fell_off: 0, ended, stored: true }
 }
 
+/// Makes room for one more: of a script, and of all. Those of runs that go on stay.
+fn prune(below: &Folder, name: &ScriptName) -> Result<(), ScriptFault> {
+    let mut all = all(below)?;
+    all.sort_unstable();
+    let mut surplus = (all.len() + 1).saturating_sub(RUNS_IN_ALL);
+    let mut own = (all.iter().filter(|(_, script)| script == name.as_str()).count() + 1).saturating_sub(RUNS);
+    for (run, script) in all {
+        let is_own = script == name.as_str();
+        let file = format!("{script}.{run}{ENDING}");
+        if (surplus == 0 && !(is_own && own > 0)) || !is_left(below, &file) {
+            continue;
+        }
+        below.discard(&file).map_err(|fault| file_fault(&file, fault))?;
+        surplus = surplus.saturating_sub(1);
+        own = own.saturating_sub(usize::from(is_own));
+    }
+    Ok(())
+}
+
+/// Forgets the runs of a script that is no more. One that was started in the meantime keeps its own.
+pub(super) fn forget(folder: &Folder, name: &ScriptName) {
+    if folder.kind(FOLDER).ok().flatten().is_none() {
+        return;
+    }
+    let Ok(below) = folder.below(FOLDER) else { return };
+    let files = kept(&below, name).unwrap_or_default().into_iter().map(|run| file(name, &run));
+    for file in files.filter(|file| is_left(&below, file)) {
+        // What stays falls to the bound of all.
+        let _ = below.discard(&file);
+    }
+}
+
 /// The runs that are kept of a script.
 fn kept(below: &Folder, name: &ScriptName) -> Result<Vec<String>, ScriptFault> {
+    let of = |(run, script): (String, String)| (script == name.as_str()).then_some(run);
+    Ok(all(below)?.into_iter().filter_map(of).collect())
+}
+
+/// The runs that are kept, each with its script.
+fn all(below: &Folder) -> Result<Vec<(String, String)>, ScriptFault> {
     let (entries, _) = below.entries(MAX_ENTRIES).map_err(|fault| file_fault(FOLDER, fault))?;
     let run = |(file, kind): (String, Kind)| {
-        let run = file.strip_prefix(name.as_str())?.strip_prefix('.')?.strip_suffix(ENDING)?;
-        (kind == Kind::File && is_run(run)).then(|| run.to_owned())
+        let (script, run) = file.strip_suffix(ENDING)?.rsplit_once('.')?;
+        (kind == Kind::File && is_run(run)).then(|| (run.to_owned(), script.to_owned()))
     };
     Ok(entries.into_iter().filter_map(run).collect())
 }
@@ -183,6 +220,8 @@ const FOLDER: &str = ".runs";
 const ENDING: &str = ".log";
 /// Runs that are kept of a script.
 const RUNS: usize = 10;
+/// Runs that are kept in all, beside those that go on.
+const RUNS_IN_ALL: usize = 256;
 /// Bytes of a record from its beginning.
 const HEAD: usize = 512 * 1024;
 /// Bytes of it from its end, if it is longer.
@@ -191,5 +230,5 @@ const TAIL: usize = 256 * 1024;
 const WAITING: usize = 64 * 1024;
 /// Bytes of a record that are read.
 const LARGEST: u64 = 1024 * 1024;
-/// Entries of that directory that are looked at: all runs of all scripts, and some junk.
+/// Entries of that directory that are looked at: all runs that are kept, and some junk.
 const MAX_ENTRIES: usize = 8_192;

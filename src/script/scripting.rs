@@ -168,7 +168,10 @@ fn answer(result: &impl Serialize) -> Result<Option<Value>, Failure> {
 /// A fault in its own words. Which code says that it did not run is for arguments that are none.
 fn failed(fault: ScriptFault) -> Failure {
     match fault {
-        ScriptFault::Name { .. } | ScriptFault::Spec { .. } => Failure::coded("InvalidParams", fault.to_string()),
+        ScriptFault::Name { .. }
+        | ScriptFault::Spec { .. }
+        | ScriptFault::Needed { .. }
+        | ScriptFault::NotInstalled { .. } => Failure::coded("InvalidParams", fault.to_string()),
         ScriptFault::Install { manager, why, output } if !output.is_empty() => {
             Failure::exception(format!("{manager} {why}: {output}"))
         }

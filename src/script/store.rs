@@ -10,9 +10,11 @@ use std::{
 use uuid::Uuid;
 
 use super::{
-    FileFault, ScriptFault,
+    FileFault, NameFault, ScriptFault,
     folder::{Folder, Kind, Place},
-    names,
+    library, names,
+    pinned::{self, Pinned},
+    record,
     results::{Language, SavedScript, ScriptText},
 };
 
@@ -45,6 +47,9 @@ impl ScriptName {
     /// The script a file is, if it is one.
     fn of_file(file: &str) -> Option<Result<(Self, Language), ScriptFault>> {
         let language = Language::ALL.into_iter().find(|language| file.ends_with(language.ending()))?;
+        if pinned::is_pinned(file) {
+            return None;
+        }
         let stem = file.strip_suffix(language.ending())?;
         Some(Self::parse(stem).map(|name| (name, language)))
     }
@@ -140,11 +145,27 @@ impl Store {
         Ok(ScriptText { language: Some(language), source })
     }
 
+    /// Keeps the text as it is now for a run, and tidies up after bridges that were killed.
+    pub(super) fn pin(&self, name: &ScriptName, run: &str) -> Result<(Pinned, Language), ScriptFault> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (folder, language) = self.find(name).map_err(ScriptFault::of_reading)?;
+        let file = name.file(language);
+        let text = folder.read(&file, LARGEST).map_err(|fault| file_fault(&file, fault).of_reading())?;
+        let (entries, _) = folder.entries(MAX_ENTRIES).map_err(|fault| file_fault(DIRECTORY, fault))?;
+        pinned::sweep(&folder, &entries);
+        let pinned =
+            Pinned::write(folder, (name, language), run, &text).map_err(|fault| file_fault(DIRECTORY, fault))?;
+        Ok((pinned, language))
+    }
+
     /// Writes one, whole or not at all; what there was of that name in other languages goes after it is written.
     pub(super) fn save(&self, name: &ScriptName, language: Language, source: &str) -> Result<SavedScript, ScriptFault> {
         let mut source = source.to_owned();
         if !source.ends_with('\n') {
             source.push('\n');
+        }
+        if language == Language::Py && library::is_module(name.as_str()) {
+            return Err(ScriptFault::Name { name: name.to_string(), fault: NameFault::Library });
         }
         let (file, bytes) = (name.file(language), source.len() as u64);
         let failed = |fault| file_fault(&file, fault);
@@ -181,6 +202,7 @@ impl Store {
         let (folder, language) = self.find(name)?;
         let file = name.file(language);
         folder.remove(&file).map_err(|fault| file_fault(&file, fault))?;
+        record::forget(&folder, name);
         Ok(file)
     }
 

@@ -242,7 +242,8 @@ async fn links_are_not_followed() {
                 arguments["language"] = "mjs".into();
             }
             let error = shed.bad(tool, arguments).await;
-            assert_eq!(error["code"], "cannot_write", "{tool} {error}");
+            let code = if tool == "save_script" { "cannot_write" } else { "cannot_read" };
+            assert_eq!(error["code"], code, "{tool} {error}");
             assert!(error["message"].as_str().unwrap().contains("symbolic link"), "{error}");
         }
         let listed = shed.good("list_scripts", json!({})).await;
@@ -281,6 +282,80 @@ async fn a_save_says_what_it_replaces_and_what_runs_on() {
     shed.start("other", "while :; do sleep 0.01; done").await;
     shed.good("delete_script", json!({"name": "other"})).await;
     assert_eq!(shed.bad("stop_script", json!({"name": "other"})).await["code"], "unknown_script");
+}
+
+/// What runs is the text at the start, however soon after it a save, another language or a removal comes.
+#[tokio::test]
+async fn a_save_right_after_a_start_changes_nothing_of_the_run() {
+    let mut shed = Shed::open().await;
+    // What plays Node takes its time to open the file.
+    let slow =
+        "[ \"$1\" = --version ] && { echo v24.1.0; exit; }\nuntil [ -e go ]; do sleep 0.01; done\nexec /bin/sh \"$@\"";
+    program(&shed.folder.path().join("bin/node"), slow);
+    shed.start("pump", ". ./beside; echo old").await;
+    fs::write(shed.directory().join("beside"), "echo beside\n").unwrap();
+    shed.save("pump", "echo new").await;
+    shed.good("save_script", json!({"name": "pump", "source": "echo newer", "language": "mjs"})).await;
+    let listed = shed.good("list_scripts", json!({})).await;
+    assert_eq!((&listed["matched"], &listed["junk"]), (&json!(1), &Json::Null), "its own text is not listed: {listed}");
+    fs::write(shed.directory().join("go"), "").unwrap();
+    let output = shed.output("pump", |output| output["running"] == false).await;
+    assert_eq!(lines(&output), ["beside", "old"], "what lies beside it is found");
+    assert_eq!(pinned(&shed), [""; 0], "its text goes with it");
+
+    // One that a killed bridge left is removed by the next start; one that another bridge runs is not.
+    let (left, held) = (".gone.20260101000000000-abcd.ts", ".other.20260101000000000-abcd.py");
+    fs::write(shed.directory().join(left), "x").unwrap();
+    let other = fs::File::create(shed.directory().join(held)).unwrap();
+    other.lock().unwrap();
+    shed.good("start_script", json!({"name": "pump"})).await;
+    shed.output("pump", |output| output["running"] == false).await;
+    assert_eq!(pinned(&shed), [held]);
+}
+
+/// The texts of runs that lie in the directory.
+fn pinned(shed: &Shed) -> Vec<String> {
+    let files = fs::read_dir(shed.directory()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    files.filter(|file| file.starts_with('.') && file != ".runs").collect()
+}
+
+/// A Python name that would take the place of a module for every script.
+#[tokio::test]
+async fn no_script_takes_the_place_of_a_module_of_python() {
+    let mut shed = Shed::open().await;
+    for name in ["json", "tokenize", "os", "typing"] {
+        let error = shed.bad("save_script", json!({"name": name, "source": "", "language": "py"})).await;
+        assert_eq!((&error["code"], &error["argument"]), (&json!("bad_argument"), &json!("/name")), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("Python's own library"), "{error}");
+    }
+    assert!(!shed.directory().exists());
+    shed.good("save_script", json!({"name": "json", "source": "", "language": "mjs"})).await;
+    shed.good("save_script", json!({"name": "poll", "source": "", "language": "py"})).await;
+}
+
+/// What cannot be read says so, and not that it could not be written.
+#[tokio::test]
+async fn what_cannot_be_read_is_said_to_be_unreadable() {
+    let mut shed = Shed::open().await;
+    shed.save("first", "exit").await;
+    fs::write(shed.directory().join("large.ts"), "x".repeat(262_145)).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(shed.directory().join("pipe.ts")).status().unwrap();
+    assert!(pipe.success());
+    fs::create_dir(shed.directory().join("folder.ts")).unwrap();
+    for (name, why) in [("large", "262145 bytes"), ("pipe", "not a plain file"), ("folder", "not a plain file")] {
+        for tool in ["read_script", "start_script"] {
+            let error = shed.bad(tool, json!({"name": name})).await;
+            assert_eq!(
+                (&error["code"], &error["outcome"]),
+                (&json!("cannot_read"), &json!("not_run")),
+                "{tool} {error}"
+            );
+            assert!(error["message"].as_str().unwrap().contains(why), "{tool} {error}");
+        }
+    }
+    fs::write(shed.directory().join("binary.ts"), [0xff, 0xfe]).unwrap();
+    assert_eq!(shed.bad("read_script", json!({"name": "binary"})).await["code"], "cannot_read");
+    assert_eq!(shed.bad("delete_script", json!({"name": "pipe"})).await["code"], "cannot_write");
 }
 
 /// F-25: what a script is given is named, and no secret of the bridge is among it.
@@ -449,6 +524,34 @@ async fn the_last_runs_stay_on_the_disk() {
     assert_eq!(lines(&flood), ["last", "(ended: code 0)"]);
 }
 
+/// Records are bounded over all names, those of runs that go on stay, and a script takes its own along.
+#[tokio::test]
+async fn records_do_not_grow_without_bound() {
+    let mut shed = Shed::open().await;
+    shed.start("first", "echo up; while :; do sleep 0.01; done").await;
+    shed.output("first", says("up")).await;
+    let runs = shed.directory().join(".runs");
+    for number in 0..300 {
+        fs::write(runs.join(format!("old{number}.20990101000000{number:03}-abcd.log")), "x").unwrap();
+    }
+    fs::write(runs.join("note.txt"), "of a person").unwrap();
+    let of = |name: &str| {
+        let files = fs::read_dir(&runs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        files.filter(|file| file.starts_with(name) && file != "note.txt").count()
+    };
+    shed.run("pump", "echo one").await;
+    assert_eq!((of(""), of("first."), of("pump.")), (256, 1, 1), "the oldest goes on, and is kept");
+    assert!(!runs.join("old0.20990101000000000-abcd.log").exists());
+    assert!(runs.join("old299.20990101000000299-abcd.log").exists() && runs.join("note.txt").exists());
+
+    shed.run("pump.x", "echo two").await;
+    shed.good("delete_script", json!({"name": "pump"})).await;
+    assert_eq!((of("pump.2"), of("pump.x.")), (0, 1), "those of another name stay");
+    assert_eq!(shed.bad("script_output", json!({"name": "pump"})).await["code"], "unknown_script");
+    shed.good("delete_script", json!({"name": "first"})).await;
+    assert_eq!(of("first."), 0);
+}
+
 /// A missing, old or broken Node, and a Python.
 #[tokio::test]
 async fn what_runs_a_script_is_explained_when_it_cannot() {
@@ -468,7 +571,11 @@ async fn what_runs_a_script_is_explained_when_it_cannot() {
     // The shell that plays Node says what it was told.
     program(&told.folder.path().join("bin/node"), "[ \"$1\" = --version ] && { echo v22.6.0; exit; }\necho \"$@\"");
     let output = told.run("pump", "x").await;
-    assert_eq!(lines(&output), ["--experimental-strip-types pump.ts"]);
+    assert_eq!(
+        lines(&output),
+        [format!("--experimental-strip-types .pump.{}.ts", output["run"].as_str().unwrap())],
+        "its text is that of the run"
+    );
 
     for (text, holds) in [("exit 127", "exit code 127"), ("echo v", "no version"), ("kill -11 $$", "signal 11")] {
         let mut broken = Shed::open().await;
@@ -483,7 +590,8 @@ async fn what_runs_a_script_is_explained_when_it_cannot() {
     shed.good("save_script", json!({"name": "poll", "source": "echo \"$0\"", "language": "py"})).await;
     let started = shed.good("start_script", json!({"name": "poll"})).await;
     assert_eq!(started["by"], "python 3.11");
-    shed.output("poll", says("poll.py")).await;
+    let output = shed.output("poll", |output| output["running"] == false).await;
+    assert_eq!(lines(&output), [format!(".poll.{}.py", started["run"].as_str().unwrap())]);
 }
 
 /// A missing Node is missing, whatever else the machine has.
@@ -548,12 +656,19 @@ async fn packages_are_asked_for_by_argument_and_listed_from_the_files() {
     let added = shed.good("add_package", json!({"spec": "mqtt@^5 || 6"})).await;
     let output = added["output"].as_str().unwrap();
     assert!(output.starts_with("<install>\n<--save>\n"), "{output}");
-    assert!(output.contains("<--ignore-scripts>\n<-->\n<mqtt@^5 || 6>\n"), "{output}");
+    assert!(output.contains("<--ignore-scripts>\n<--git=git>\n<--no-global>\n<-->\n<mqtt@^5 || 6>\n"), "{output}");
     assert!(!output.contains("hunter2"), "{output}");
     assert!(output.contains("\n.\n") && !output.contains(shed.directory().to_str().unwrap()), "no path: {output}");
     assert!(shed.directory().join("package.json").exists(), "F-38: the directory is made");
+    fs::write(shed.directory().join(".npmrc"), "git=/bin/false\n").unwrap();
     let allowed = shed.good("add_package", json!({"spec": "@a/b", "allowInstallScripts": true})).await;
+    assert!(allowed["notes"].to_string().contains("npm obeyed the .npmrc"), "{allowed}");
     assert!(!allowed["output"].as_str().unwrap().contains("--ignore-scripts"), "{allowed}");
+    // What is not there is not said to be removed, and nothing is asked to.
+    let error = shed.bad("remove_package", json!({"name": "@a/b"})).await;
+    assert_eq!((&error["code"], &error["outcome"]), (&json!("bad_argument"), &json!("not_run")), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("nothing to remove"), "{error}");
+    fs::create_dir_all(shed.directory().join("node_modules/@a/b")).unwrap();
     let removed = shed.good("remove_package", json!({"name": "@a/b"})).await;
     assert!(removed["output"].as_str().unwrap().starts_with("<uninstall>\n<--save>\n"), "{removed}");
     for spec in
@@ -583,6 +698,49 @@ async fn packages_are_asked_for_by_argument_and_listed_from_the_files() {
     );
     let notes = listed["notes"].to_string();
     assert!(notes.contains("rpc 4 is declared") && notes.contains("no package"), "{notes}");
+}
+
+/// A real Python: what lies in the directory, called like a module that pip and venv import, is not run by them.
+#[tokio::test]
+async fn pip_runs_nothing_of_the_directory() {
+    let mut shed = Shed::open().await;
+    let path = std::env::var_os("PATH").unwrap();
+    let mut real = std::env::split_paths(&path).map(|path| path.join("python3"));
+    let real = real.find(|path| path.is_file()).expect("a Python is on the PATH");
+    program(&shed.folder.path().join("bin/python3"), &format!("exec '{}' \"$@\"", real.display()));
+    fs::create_dir(shed.directory()).unwrap();
+    for module in ["tokenize", "json", "pip", "venv", "ensurepip", "sitecustomize"] {
+        let text = format!("import os\nopen({:?}, 'a').write('{module}')\n", shed.directory().join("ran"));
+        fs::write(shed.directory().join(format!("{module}.py")), text).unwrap();
+    }
+    // No registry is asked: the name is refused by pip itself, after all of its modules are read.
+    let error = shed.bad("add_package", json!({"spec": "pump~1", "manager": "pip"})).await;
+    assert_eq!(error["code"], "install_failed", "{error}");
+    assert!(error["problem"].as_str().unwrap().contains("pump~1"), "{error}");
+    assert!(shed.directory().join(".venv/bin/python").exists());
+    let ran = fs::read_to_string(shed.directory().join("ran"));
+    assert!(ran.is_err(), "{ran:?} of the directory ran inside the package manager");
+}
+
+/// What installs the others stays, and what is not there is not said to be removed.
+#[tokio::test]
+async fn pip_does_not_remove_itself() {
+    let mut shed = Shed::open().await;
+    for name in ["pip", "setuptools", "Wheel"] {
+        let error = shed.bad("remove_package", json!({"name": name, "manager": "pip"})).await;
+        assert_eq!((&error["code"], &error["argument"]), (&json!("bad_argument"), &json!("/name")), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("and stays"), "{error}");
+    }
+    let error = shed.bad("remove_package", json!({"name": "paho-mqtt", "manager": "pip"})).await;
+    assert!(error["message"].as_str().unwrap().contains("nothing to remove"), "{error}");
+    assert!(!shed.directory().exists(), "a refusal makes nothing");
+    let installed = shed.directory().join(".venv/lib/python3.11/site-packages/paho_mqtt-2.1.0.dist-info");
+    fs::create_dir_all(installed).unwrap();
+    fs::create_dir_all(shed.directory().join(".venv/bin")).unwrap();
+    program(&shed.directory().join(".venv/bin/python"), "echo \"$@\"; pwd");
+    let removed = shed.good("remove_package", json!({"name": "paho.MQTT", "manager": "pip"})).await;
+    let said = "-I -m pip --disable-pip-version-check --no-input uninstall --yes -- paho.MQTT\n/";
+    assert_eq!(removed["output"], said);
 }
 
 /// npm that is absent, fails, says too much, and one that is given up.

@@ -39,7 +39,7 @@ pub(super) fn tool() -> Tool {
     let spec = Spec {
         name: "delete_script",
         title: "Delete a script",
-        description: "Stops a script if it runs, and removes its file. It is gone then: read_script first if it may be wanted again."
+        description: "Stops a script if it runs, and removes its file and the output that is kept of its runs. It is gone then: read_script first if it may be wanted again."
             .into(),
         hints: Hints { read_only: false, destructive: true, idempotent: true, open_world: false },
         needs: &[Need::Scripts, Need::Changing],

@@ -81,7 +81,7 @@ pub(super) fn tool() -> Tool {
         name: "script_output",
         title: "Read what a script writes",
         description: "Gives the last lines a script wrote, or those since the answer whose cursor you give as after, and how it ended if it has. \
-                      200 lines are held of a run; the last ten runs stay on the disk."
+                      200 lines are held of a run; the last ten runs of a script, 256 of all, stay on the disk until it is deleted."
             .into(),
         hints: Hints::LOOK,
         needs: &[Need::Scripts],
