@@ -12,6 +12,12 @@ mod fault;
 pub(crate) mod folder;
 mod gather;
 mod host;
+#[cfg(unix)]
+mod keep;
+#[cfg(target_os = "linux")]
+mod kin;
+#[cfg(unix)]
+mod mark;
 pub(crate) mod names;
 mod packages;
 mod plan;
@@ -24,6 +30,8 @@ mod scripting;
 mod specifier;
 mod store;
 pub mod supervise;
+#[cfg(unix)]
+mod sweep;
 mod toolchain;
 
 pub use environment::{Inherited, Whereabouts};
