@@ -34,8 +34,8 @@ use crate::{
 const GRACE: Duration = Duration::from_millis(500);
 /// How long answers may take to be read after everything that waited was resolved.
 const FLUSH: Duration = Duration::from_millis(500);
-/// How long scripts may take to end: asked, and two seconds later killed.
-const SCRIPTS: Duration = Duration::from_secs(3);
+/// How long programs may take to end: asked, two seconds later killed, and by us when their supervisors do not do that.
+const SCRIPTS: Duration = Duration::from_secs(8);
 /// How long the farewell on the network may take.
 const FAREWELL: Duration = Duration::from_millis(1_500);
 
@@ -197,15 +197,17 @@ async fn both<T, U>(stdio: &mut Option<JoinHandle<T>>, http: &mut Option<JoinHan
 
 /// Takes the fakes off the network, within a bound. Done before we leave it, which would be the end of their roster.
 pub(super) async fn take_fakes_down(plant: &Plant) {
-    if timeout(FAREWELL, plant.stop_all_fakes()).await.is_err() {
-        tracing::warn!("some fakes did not leave in time; the broker will notice by itself");
+    // What answers for one that runs code is seen to its end.
+    let bound = if plant.runs_code() { SCRIPTS } else { FAREWELL };
+    if timeout(bound, plant.stop_all_fakes()).await.is_err() {
+        tracing::warn!("some fakes did not leave in time; the network will notice by itself");
     }
 }
 
-/// Ends the scripts, within a bound. One that is not gone by then is ended by its supervisor once we are.
+/// Ends the scripts, within a bound. One that is not gone by then could not be killed.
 pub(super) async fn end_scripts(plant: &Plant) {
     if timeout(SCRIPTS, plant.stop_all_scripts()).await.is_err() {
-        tracing::warn!("some scripts did not end in time; their supervisors end them");
+        tracing::warn!("some scripts did not end in time, though they were killed; look for processes that are left");
     }
 }
 

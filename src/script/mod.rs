@@ -12,7 +12,13 @@ mod fault;
 pub(crate) mod folder;
 mod gather;
 mod host;
+#[cfg(unix)]
+mod keep;
+#[cfg(target_os = "linux")]
+mod kin;
 mod library;
+#[cfg(unix)]
+mod mark;
 pub(crate) mod names;
 mod packager;
 mod packages;
@@ -28,6 +34,8 @@ mod specifier;
 mod start;
 mod store;
 pub mod supervise;
+#[cfg(unix)]
+mod sweep;
 mod toolchain;
 
 pub use environment::{Inherited, Whereabouts};

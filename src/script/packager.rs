@@ -37,6 +37,7 @@ impl Scripts {
             arguments: work.arguments,
             environment: inherited.everybody.iter().chain(&inherited.packagers).cloned().collect(),
             directory: work.from.to_owned(),
+            scratch: false,
             input: Input::Closed,
             limits: Limits { run_ms: Some(BUDGET_MS), memory: Some(MEMORY), ..Limits::default() },
         };

@@ -1,6 +1,6 @@
 //! What is to be run and how it ended, as the bridge and the supervisor tell each other: a line of JSON each way.
 
-use std::{io, path::PathBuf};
+use std::{borrow::Cow, io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,8 @@ pub struct Plan {
     pub environment: Vec<(String, String)>,
     /// The directory it starts in.
     pub directory: PathBuf,
+    /// Whether that directory is its own, and goes when everything it began is gone.
+    pub scratch: bool,
     /// What its standard input is.
     pub input: Input,
     /// What it may use up.
@@ -72,8 +74,10 @@ pub enum EndedBy {
     Asked,
     /// Its time was over.
     Time,
-    /// Its supervisor is gone without a word, by whoever killed that. Its process group was killed.
+    /// Its supervisor is gone without a word, by whoever killed that. What was left was killed by the bridge.
     Lost,
+    /// Its supervisor did not end it in time. Both were killed by the bridge.
+    Overdue,
 }
 
 /// Why a program does not run. Nothing of it is left.
@@ -102,6 +106,14 @@ impl From<io::Error> for StartFault {
             _ => Self::System(error.to_string()),
         }
     }
+}
+
+/// What the bridge tells the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order<'a> {
+    pub(super) plan: Cow<'a, Plan>,
+    /// What everything it begins is known by, should the supervisor not live to end it.
+    pub(super) mark: u64,
 }
 
 /// What the supervisor tells the bridge.

@@ -2,7 +2,8 @@
 //!
 //! Bridge and supervisor hold the two ends of one socket. As long as the bridge keeps its [`Line`] the program may run; a
 //! line that is dropped, or a bridge that is gone, is the order to end it. There is no other, so that the way out after a
-//! crash is the one that is always taken.
+//! crash is the one that is always taken. A supervisor that does not follow it, or that its own program killed, is seen to
+//! by [`keep`](super::keep).
 
 #[cfg(not(unix))]
 pub use elsewhere::{End, Line, Process, Supervisor};
@@ -12,23 +13,27 @@ pub use posix::{End, Line, Process, Supervisor};
 #[cfg(unix)]
 mod posix {
     use std::{
+        borrow::Cow,
         io,
         os::{fd::OwnedFd, unix::net::UnixStream as Socket},
         path::PathBuf,
         process::Stdio,
     };
 
-    use rustix::process::{Pid, Signal, kill_process_group};
     use tokio::{
-        io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-        net::{
-            UnixStream,
-            unix::{OwnedReadHalf, OwnedWriteHalf},
-        },
+        io::AsyncWriteExt as _,
+        net::{UnixStream, unix::OwnedWriteHalf},
         process::{Child, ChildStderr, ChildStdout, Command},
+        sync::{oneshot, watch},
     };
+    use tokio_util::sync::{CancellationToken, DropGuard};
 
-    use super::super::plan::{Ended, EndedBy, LONGEST_LINE, Plan, Report, StartFault};
+    use super::super::{
+        keep::{Keeper, Stage},
+        mark,
+        plan::{Ended, EndedBy, LONGEST_LINE, Order, Plan, StartFault},
+        sweep,
+    };
 
     /// Starts programs under supervision.
     #[derive(Clone, Debug)]
@@ -55,14 +60,13 @@ mod posix {
     #[derive(Debug)]
     pub struct Line {
         socket: OwnedWriteHalf,
+        _asks: DropGuard,
     }
 
-    /// The end of a program.
+    /// The end of a program. It comes, in bounded time once it was asked for, whether or not anybody waits for it.
     #[derive(Debug)]
     pub struct End {
-        pid: u32,
-        reports: Reports,
-        supervisor: Child,
+        stage: watch::Receiver<Stage>,
     }
 
     impl Supervisor {
@@ -87,30 +91,29 @@ mod posix {
         ///
         /// Why it does not run. A caller that stops waiting leaves nothing behind.
         pub async fn start(&self, plan: &Plan) -> Result<Process, StartFault> {
-            let mut order = serde_json::to_vec(plan).map_err(|error| StartFault::System(error.to_string()))?;
+            let mark = mark::draw();
+            let mut order = serde_json::to_vec(&Order { plan: Cow::Borrowed(plan), mark })
+                .map_err(|error| StartFault::System(error.to_string()))?;
             order.push(b'\n');
             if order.len() as u64 > LONGEST_LINE {
                 return Err(StartFault::System("its arguments and environment are too long".into()));
             }
+            sweep::adopt().map_err(io::Error::from)?;
             let (ours, its) = Socket::pair()?;
             ours.set_nonblocking(true)?;
-            let (read, mut socket) = UnixStream::from_std(ours)?.into_split();
+            let (read, socket) = UnixStream::from_std(ours)?.into_split();
             let mut supervisor = self.supervisor(its)?;
             let missing = || StartFault::System("its outputs were not there".into());
             let output = supervisor.stdout.take().ok_or_else(missing)?;
             let errors = supervisor.stderr.take().ok_or_else(missing)?;
-            socket.write_all(&order).await?;
-            let mut reports = Reports::of(read);
-            match reports.next().await? {
-                Some(Report::Started(pid)) => {
-                    Ok(Process { pid, line: Line { socket }, output, errors, end: End { pid, reports, supervisor } })
-                }
-                Some(Report::Failed(fault)) => {
-                    let _ = supervisor.wait().await;
-                    Err(fault)
-                }
-                Some(Report::Ended(_)) | None => Err(StartFault::System("the supervisor did not start it".into())),
-            }
+            let asked = CancellationToken::new();
+            let mut line = Line { socket, _asks: asked.clone().drop_guard() };
+            let ((begun, begins), (tell, stage)) = (oneshot::channel(), watch::channel(Stage::Runs));
+            tokio::spawn(Keeper::new(supervisor, read, mark, asked).keep(begun, tell));
+            line.write(&order).await?;
+            let gone = |_| StartFault::System("the bridge is ending".into());
+            let pid = begins.await.map_err(gone)??;
+            Ok(Process { pid, line, output, errors, end: End { stage } })
         }
 
         /// The supervisor itself is given nothing of our environment and stands in a process group of its own, or an interrupt
@@ -138,38 +141,22 @@ mod posix {
     impl End {
         /// Waits until the program and everything it began is gone.
         pub async fn wait(mut self) -> Ended {
-            let ended = match self.reports.next().await {
-                Ok(Some(Report::Ended(ended))) => ended,
-                Ok(_) | Err(_) => {
-                    kill_group(self.pid);
-                    Ended { code: None, signal: None, by: EndedBy::Lost, left_behind: 0, survivors: 0 }
-                }
-            };
-            let _ = self.supervisor.wait().await;
-            ended
-        }
-    }
-
-    /// What is left to do when the supervisor is gone without a word.
-    fn kill_group(pid: u32) {
-        let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let _ = group.map(|group| kill_process_group(group, Signal::KILL));
-    }
-
-    #[derive(Debug)]
-    struct Reports {
-        lines: BufReader<OwnedReadHalf>,
-    }
-
-    impl Reports {
-        fn of(read: OwnedReadHalf) -> Self {
-            Self { lines: BufReader::with_capacity(512, read) }
+            match self.stage.wait_for(|stage| matches!(stage, Stage::Gone(_))).await.as_deref() {
+                Ok(Stage::Gone(ended)) => ended.clone(),
+                // The bridge is going.
+                _ => Ended { code: None, signal: None, by: EndedBy::Lost, left_behind: 0, survivors: 0 },
+            }
         }
 
-        async fn next(&mut self) -> io::Result<Option<Report>> {
-            let mut line = Vec::new();
-            (&mut self.lines).take(LONGEST_LINE).read_until(b'\n', &mut line).await?;
-            Ok(serde_json::from_slice(&line).ok())
+        /// Waits until the program is over or nobody supervises it; not until nothing of it is left.
+        pub async fn begins(&mut self) {
+            let _ = self.stage.wait_for(|stage| !matches!(stage, Stage::Runs)).await;
+        }
+
+        /// Whether that is so.
+        #[must_use]
+        pub fn has_begun(&self) -> bool {
+            !matches!(*self.stage.borrow(), Stage::Runs)
         }
     }
 }
@@ -251,6 +238,18 @@ mod elsewhere {
         /// Never called.
         #[expect(clippy::unused_async, reason = "elsewhere it waits")]
         pub async fn wait(self) -> Ended {
+            match self.0 {}
+        }
+
+        /// Never called.
+        #[expect(clippy::unused_async, reason = "elsewhere it waits")]
+        pub async fn begins(&mut self) {
+            match self.0 {}
+        }
+
+        /// Never called.
+        #[must_use]
+        pub fn has_begun(&self) -> bool {
             match self.0 {}
         }
     }

@@ -204,6 +204,7 @@ fn note(ended: &Ended) -> Option<String> {
     let by = match (ended.by, ended.signal) {
         (EndedBy::Time, _) => Some("it was ended because its time was over"),
         (EndedBy::Lost, _) => Some("its supervisor was killed, so it was killed too"),
+        (EndedBy::Overdue, _) => Some("its supervisor did not end it in time, so the bridge killed both"),
         (EndedBy::Asked, Some(9)) => Some("it did not end within two seconds of being asked to, and was killed"),
         (EndedBy::Itself, Some(25)) => Some("it wrote a file larger than a script may"),
         (EndedBy::Itself, Some(24)) => Some("it used up its processor time"),

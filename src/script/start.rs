@@ -40,7 +40,8 @@ impl Scripts {
         let token_text = token.as_ref().map(Secret::expose);
         let environment = environment::of_script(&shared.config.inherited, &shared.config.place, &peer, token_text);
         let limits = shared.config.bounds.limits(runner.reserves);
-        let plan = Plan { program: runner.program, arguments, environment, directory, input: Input::Closed, limits };
+        let (program, input) = (runner.program, Input::Closed);
+        let plan = Plan { program, arguments, environment, directory, scratch: false, input, limits };
         let started = shared.config.supervisor.start(&plan).await;
         let process = started.map_err(|fault| ScriptFault::Start { name: name.to_string(), fault })?;
         let (run, reading) = Run::follow(id.clone(), process, record);

@@ -109,6 +109,7 @@ impl Toolchain {
             arguments: vec!["--version".into()],
             environment: self.inherited.everybody.clone(),
             directory: std::env::temp_dir(),
+            scratch: false,
             input: Input::Closed,
             limits: Limits { run_ms: Some(ANSWER_MS), ..Limits::default() },
         };

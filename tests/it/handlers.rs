@@ -431,6 +431,16 @@ async fn whatever_a_program_does_the_fake_goes_on() {
         ("    sys.exit(3)", "its process ended in the middle of the call"),
         ("    os._exit(0)", "its process ended in the middle of the call"),
         ("    os.kill(os.getpid(), 9)", "its process ended in the middle of the call"),
+        // Nobody holds it any more, and what it gives then is no answer; nor is what a fork of it gives, or nothing at all.
+        (
+            "    p = os.getppid(); os.kill(p, 9)\n    while os.getppid() == p: time.sleep(0.001)\n    return None",
+            "its process ended in the middle of the call",
+        ),
+        ("    if os.fork(): os.kill(os.getpid(), 9)\n    return None", "its process ended in the middle of the call"),
+        (
+            "    for fd in range(3, 20):\n        try: os.write(fd, b'{\"id\": 1}\\n')\n        except OSError: pass\n    time.sleep(60)",
+            "what its process said is no answer",
+        ),
         ("    os.closerange(3, 64); time.sleep(60)", "a.bad: "),
         (
             "    for fd in range(3, 20):\n        try: os.write(fd, b'garbage\\n')\n        except OSError: pass\n    time.sleep(60)",
@@ -533,7 +543,9 @@ async fn a_killed_bridge_leaves_no_process_behind() {
         fs::write(&path, document.to_string()).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let mut script = program("    while True: pass");
+    // It does not clear up behind itself when it is asked to end.
+    let circles = "    import signal\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    while True: pass";
+    let mut script = program(circles);
     script["handlers"] = json!({"a.number": "() => { for (;;) {} }"});
     let (contract, script) = (written("double.types.json", &anything()), written("script.json", &script));
     let arguments = ["serve", "--allow-exec", "--development", "--contract", &contract, "--script", &script];

@@ -639,6 +639,32 @@ async fn a_run_that_is_cut_short_says_by_what() {
     assert!(output["ended"]["note"].as_str().unwrap().contains("left behind"), "{output}");
 }
 
+/// A script that keeps its supervisor from doing its work, or kills it, holds up neither `stop_script` nor the end.
+#[tokio::test]
+async fn a_script_that_turns_on_its_supervisor_is_ended_and_told() {
+    let mut shed = Shed::open().await;
+    let stops = "trap '' TERM\nuntil rm go 2>/dev/null; do :; done\nkill -STOP $PPID\necho ready\nwhile :; do kill -STOP $PPID; done";
+    // Before its supervisor has said that it runs, it would not have been started at all.
+    shed.start("stops", stops).await;
+    fs::write(shed.directory().join("go"), "").unwrap();
+    shed.output("stops", says("ready")).await;
+    let stopped = tokio::time::timeout(Duration::from_secs(20), shed.good("stop_script", json!({"name": "stops"})))
+        .await
+        .unwrap();
+    let note = stopped["ended"]["note"].as_str().unwrap();
+    assert!(note.starts_with("its supervisor did not end it in time"), "{stopped}");
+
+    shed.start("kills", "until rm go 2>/dev/null; do :; done\nsetsid sleep 1000 &\nkill -9 $PPID\nsleep 1000").await;
+    fs::write(shed.directory().join("go"), "").unwrap();
+    let kills = shed.output("kills", |output| output["running"] == false).await;
+    let note = kills["ended"]["note"].as_str().unwrap();
+    assert!(note.starts_with("its supervisor was killed, so it was killed too; "), "{kills}");
+    shed.start("stops", stops).await;
+    fs::write(shed.directory().join("go"), "").unwrap();
+    shed.output("stops", says("ready")).await;
+    tokio::time::timeout(Duration::from_secs(20), shed.scripts.stop_all()).await.unwrap();
+}
+
 /// npm, played by a shell that says what it was told.
 fn npm(shed: &Shed, text: &str) {
     let script = shed.folder.path().join("npm-cli.js");

@@ -22,6 +22,7 @@ fn shell(text: &str) -> Plan {
         arguments: vec!["-c".into(), text.into()],
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("ONLY".into(), "this".into())],
         directory: std::env::temp_dir(),
+        scratch: false,
         input: Input::Closed,
         limits: Limits::default(),
     }
@@ -110,7 +111,8 @@ async fn what_cannot_be_run_says_why() {
 /// A dropped line asks it to end; what ends in time is not killed.
 #[tokio::test]
 async fn a_program_is_asked_before_it_is_killed() {
-    let Process { line, output, end, .. } =
+    // The shell tells on its standard error of a `sleep` that was ended; with nobody there, that would be its own end.
+    let Process { line, output, end, errors: _errors, .. } =
         start(&shell("trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done")).await;
     let mut lines = lines(output);
     assert_eq!(next(&mut lines).await, "ready");
@@ -177,6 +179,80 @@ async fn a_supervisor_that_is_killed_takes_the_program_along() {
     })
     .await
     .unwrap();
+}
+
+/// One that kills its supervisor, after it has begun others that left its group, its session and its environment: they come to
+/// us, are killed and reaped, and nobody else's children are.
+#[tokio::test]
+async fn nothing_survives_that_kills_its_supervisor() {
+    let mut neighbour = tokio::process::Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+    let loops = "trap \"\" TERM HUP; echo $$; while :; do sleep 0.01; done";
+    let text = format!(
+        "setsid sh -c '{loops}' & (env -i setsid /bin/sh -c '{loops}' &) ; echo $$; read go; kill -9 $PPID; sleep 1000"
+    );
+    let plan = Plan { input: Input::Passed, ..shell(&text) };
+    let Process { mut line, output, end, .. } = start(&plan).await;
+    let mut lines = lines(output);
+    let mut pids = Vec::new();
+    for _ in 0..3 {
+        pids.push(next(&mut lines).await.parse::<u32>().unwrap());
+    }
+    line.write(b"go\n").await.unwrap();
+    let ended = timeout(PATIENCE, end.wait()).await.unwrap();
+    assert_eq!((ended.by, ended.signal, ended.survivors), (EndedBy::Lost, Some(9), 0));
+    assert!(ended.left_behind >= 2, "{ended:?}");
+    assert!(pids.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()), "killed and reaped: {pids:?}");
+    assert!(neighbour.try_wait().unwrap().is_none(), "nobody else is ended");
+    neighbour.kill().await.unwrap();
+}
+
+/// Nobody has to wait for it, or be there still.
+#[tokio::test]
+async fn what_kills_its_supervisor_is_ended_when_nobody_waits() {
+    let text =
+        "setsid sh -c 'trap \"\" TERM HUP; echo $$; while :; do sleep 0.01; done' & read go; kill -9 $PPID; sleep 1000";
+    let Process { mut line, output, end, .. } = start(&Plan { input: Input::Passed, ..shell(text) }).await;
+    let mut lines = lines(output);
+    let pid: u32 = next(&mut lines).await.parse().unwrap();
+    drop(end);
+    line.write(b"go\n").await.unwrap();
+    // Its output ends with it.
+    assert_eq!(timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap(), None);
+    assert!(!lives(pid));
+}
+
+/// One that stops its supervisor, once or whenever that goes on, is ended all the same.
+#[tokio::test]
+async fn a_supervisor_that_is_stopped_keeps_nobody() {
+    let told = |text: &str| Plan { input: Input::Passed, ..shell(text) };
+    let Process { pid, mut line, output, end, .. } =
+        start(&told("read go; kill -STOP $PPID; echo ready; exec sleep 1000")).await;
+    line.write(b"go\n").await.unwrap();
+    assert_eq!(next(&mut lines(output)).await, "ready");
+    drop(line);
+    let ended = timeout(PATIENCE, end.wait()).await.unwrap();
+    assert_eq!((ended.by, ended.signal, lives(pid)), (EndedBy::Asked, Some(15), false));
+
+    let ever = "trap '' TERM; read go; kill -STOP $PPID; echo ready; while :; do kill -STOP $PPID; done";
+    let Process { pid, mut line, output, end, .. } = start(&told(ever)).await;
+    line.write(b"go\n").await.unwrap();
+    assert_eq!(next(&mut lines(output)).await, "ready");
+    drop(line);
+    let ended = timeout(Duration::from_secs(10), end.wait()).await.unwrap();
+    assert_eq!((ended.by, ended.signal, ended.survivors, lives(pid)), (EndedBy::Overdue, Some(9), 0, false));
+}
+
+/// A directory that is a program's own goes with it, though the program does not remove it.
+#[tokio::test]
+async fn a_scratch_directory_goes_with_its_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("scratch");
+    std::fs::create_dir(&directory).unwrap();
+    let plan = Plan { directory: directory.clone(), scratch: true, ..shell("echo full > file; exec sleep 1000") };
+    let Process { line, end, .. } = start(&plan).await;
+    drop(line);
+    assert_eq!(timeout(PATIENCE, end.wait()).await.unwrap().survivors, 0);
+    assert!(!directory.exists());
 }
 
 /// Asking the supervisor itself, as an init system does with all processes of a service.

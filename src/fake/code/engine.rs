@@ -161,8 +161,8 @@ impl<'js> Room<'js> {
             }
         };
         let (result, error) = match done {
-            Ok(result) => (result, None),
-            Err(text) => (Json::Null, Some(clip(text))),
+            Ok(result) => (Some(result), None),
+            Err(text) => (None, Some(clip(text))),
         };
         Answer { id, result, error, state, faults: Vec::new() }
     }
@@ -315,7 +315,7 @@ mod tests {
         assert!(said[0].faults.is_empty(), "{:?}", said[0].faults);
         let answer = said.remove(1);
         assert_eq!(answer.id, 1);
-        answer.error.map_or(Ok(answer.result), Err)
+        answer.error.map_or(Ok(answer.result.unwrap()), Err)
     }
 
     fn fault(source: &str) -> String {
@@ -337,8 +337,8 @@ mod tests {
             &handlers,
             &[("a.count", json!([])), ("a.tell", json!(["bar"])), ("a.x", json!([]))],
         );
-        assert_eq!((&said[1].result, &said[1].state), (&json!(5), &Some(json!({"n": 5}))));
-        assert_eq!((&said[2].result, &said[2].state), (&json!({"n": 5, "unit": "bar"}), &None));
+        assert_eq!((&said[1].result, &said[1].state), (&Some(json!(5)), &Some(json!({"n": 5}))));
+        assert_eq!((&said[2].result, &said[2].state), (&Some(json!({"n": 5, "unit": "bar"})), &None));
         assert_eq!(said[3].error.as_deref(), Some("no handler for a.x"));
     }
 
@@ -498,7 +498,7 @@ mod tests {
         for (bad, _) in &handlers[..3] {
             let said = talk(&json!({}), &handlers, &[(bad, json!([])), fine.clone()]);
             assert!(said[1].error.is_some(), "{bad}");
-            assert_eq!((&said[2].error, &said[2].result), (&None, &json!("fine")), "{bad}");
+            assert_eq!((&said[2].error, &said[2].result), (&None, &Some(json!("fine"))), "{bad}");
         }
     }
 
@@ -522,11 +522,11 @@ mod tests {
                 told.starts_with("what it left in `state` cannot be kept: ") || told.contains("globalThis"),
                 "{ruin}: {told}"
             );
-            assert_eq!((&said[1].state, &said[2].result), (&None, &json!({"kept": 1})), "{ruin}");
+            assert_eq!((&said[1].state, &said[2].result), (&None, &Some(json!({"kept": 1}))), "{ruin}");
         }
         // What a handler that throws wrote before is kept, as it is in the language.
         let handlers = [("a.half", "() => { state.half = true; throw 'no' }"), ("a.tell", "() => state")];
         let said = talk(&json!({}), &handlers, &[("a.half", json!([])), ("a.tell", json!([]))]);
-        assert_eq!((said[1].error.as_deref(), &said[2].result), (Some("no"), &json!({"half": true})));
+        assert_eq!((said[1].error.as_deref(), &said[2].result), (Some("no"), &Some(json!({"half": true}))));
     }
 }

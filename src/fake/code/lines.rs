@@ -26,8 +26,8 @@ pub(super) struct Ask {
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub(super) struct Answer {
     pub(super) id: u64,
-    #[serde(default)]
-    pub(super) result: Json,
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<Json>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
     /// What the handlers share from now on, if that changed.
@@ -36,6 +36,18 @@ pub(super) struct Answer {
     /// What cannot be run, by target; an empty target is all of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) faults: Vec<(String, String)>,
+}
+
+impl Answer {
+    /// Whether it says what came of a call: nothing at all is not `null`.
+    pub(super) fn is_one(&self) -> bool {
+        self.id == 0 || self.result.is_some() || self.error.is_some()
+    }
+}
+
+/// A `null` that is there is a result.
+fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(from).map(Some)
 }
 
 /// The next line without its end; `None` when there is none any more.

@@ -1,7 +1,9 @@
 //! One process that runs code for a fake, from its start to its end.
 
 use std::{
-    fmt, io,
+    fmt,
+    future::pending,
+    io,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -112,6 +114,7 @@ impl Running {
             arguments: ["-I", "-B", "-u", "-c", PRELUDE].map(str::to_owned).to_vec(),
             environment,
             directory,
+            scratch: true,
             input: Input::Passed,
             limits: Limits {
                 memory: Some(MEMORY),
@@ -143,15 +146,26 @@ impl Running {
             })?;
             let answer = answer.ok_or(Broken::Ended)?;
             let answer: Option<Answer> = serde_json::from_slice(&answer).ok();
-            answer.filter(|answer| answer.id == id).ok_or(Broken::NoAnswer)
+            answer.filter(|answer| answer.id == id && answer.is_one()).ok_or(Broken::NoAnswer)
         };
-        timeout(budget, work).await.unwrap_or(Err(Broken::Late(budget)))
+        let kept = &mut self.kept;
+        let answered = tokio::select! {
+            biased;
+            () = kept.over() => return Err(Broken::Ended),
+            answered = timeout(budget, work) => answered.unwrap_or(Err(Broken::Late(budget))),
+        };
+        // What was said by somebody whom nobody holds any more may be said by anybody.
+        tokio::task::yield_now().await;
+        if kept.is_over() && answered.is_ok() { Err(Broken::Ended) } else { answered }
     }
 
     /// Waits until it ends by itself, or says something that nobody asked it. Nothing is lost when this is no longer waited
     /// for.
     pub(super) async fn over(&mut self) {
-        let _ = self.read.fill_buf().await;
+        tokio::select! {
+            _ = self.read.fill_buf() => {}
+            () = self.kept.over() => {}
+        }
     }
 
     /// Ends it, and waits until nothing of it is left.
@@ -177,6 +191,20 @@ impl Running {
     }
 }
 
+impl Kept {
+    /// Ends when a program is over, or has lost its supervisor.
+    async fn over(&mut self) {
+        match self {
+            Self::Child(_) => pending().await,
+            Self::Program(end, _) => end.begins().await,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Program(end, _) if end.has_begun())
+    }
+}
+
 impl Scratch {
     fn make() -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("plantbridge-{}", uuid::Uuid::new_v4()));
@@ -198,8 +226,9 @@ impl Drop for Scratch {
 pub(super) const WORD: &str = "handlers";
 /// What has a Python serve functions.
 const PRELUDE: &str = include_str!("prelude.py");
-/// How long a process may take to be gone: a program is asked first, and killed two seconds later.
-const END: Duration = Duration::from_secs(5);
+/// How long a process may take to be gone: a program is asked first, killed two seconds later, and by us when its supervisor
+/// does not do that.
+const END: Duration = Duration::from_secs(8);
 /// Bytes of data of a program, for each of its processes.
 const MEMORY: u64 = 256 << 20;
 /// Files a program may have open, likewise.

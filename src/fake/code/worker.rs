@@ -136,10 +136,14 @@ impl Keeper {
                 if let Some(state) = answer.state {
                     self.recipe.hello.insert("state".into(), state);
                 }
-                answer.error.map_or(Ok(answer.result), Err)
+                answer.error.map_or(Ok(answer.result.unwrap_or_default()), Err)
             }
             Err(broken) => {
-                tracing::warn!(fake = self.recipe.fake, method = ask.target, "a handler {broken}; it starts afresh");
+                tracing::warn!(
+                    fake = self.recipe.fake,
+                    method = ask.target,
+                    "a call of a handler failed: {broken}; the next call starts another process"
+                );
                 self.stop().await;
                 Err(broken.to_string())
             }

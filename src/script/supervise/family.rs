@@ -12,6 +12,9 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 
+#[cfg(target_os = "linux")]
+use super::super::kin;
+
 /// How long it may take to end when asked.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long what was killed may take to go: a process that waits for a disk cannot.
@@ -113,7 +116,7 @@ impl Family {
     /// Everyone below us but the head.
     #[cfg(target_os = "linux")]
     fn others(&self) -> Vec<Pid> {
-        let mut others = below(rustix::process::getpid());
+        let mut others = kin::below(&kin::everybody(), &[rustix::process::getpid()]);
         others.retain(|pid| *pid != self.head);
         others
     }
@@ -126,47 +129,4 @@ impl Family {
 
 fn in_group(pid: Pid, group: Pid) -> bool {
     rustix::process::getpgid(Some(pid)).is_ok_and(|of| of == group)
-}
-
-/// Whoever descends from a process, by what `/proc` says of parents; the dead that wait to be reaped are left out.
-#[cfg(target_os = "linux")]
-fn below(root: Pid) -> Vec<Pid> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let all: Vec<(Pid, Pid)> = entries.filter_map(|entry| parent(&entry.ok()?.file_name())).collect();
-    let mut found = vec![root];
-    let mut at = 0;
-    while let Some(above) = found.get(at).copied() {
-        found.extend(all.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
-        at += 1;
-    }
-    found.remove(0);
-    found
-}
-
-/// A process of `/proc` and its parent.
-#[cfg(target_os = "linux")]
-fn parent(name: &std::ffi::OsStr) -> Option<(Pid, Pid)> {
-    let pid = name.to_str()?.parse().ok().and_then(Pid::from_raw)?;
-    let stat = std::fs::read(std::path::Path::new("/proc").join(name).join("stat")).ok()?;
-    // The name of a program stands in brackets and may hold anything, brackets too.
-    let after = stat.iter().rposition(|byte| *byte == b')')?;
-    let mut fields = std::str::from_utf8(stat.get(after + 1..)?).ok()?.split_ascii_whitespace();
-    let state = fields.next()?;
-    let parent = fields.next()?.parse().ok().and_then(Pid::from_raw)?;
-    (state != "Z").then_some((pid, parent))
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_child_is_found_below_us() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let pid = Pid::from_child(&child);
-        assert!(below(rustix::process::getpid()).contains(&pid));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!below(rustix::process::getpid()).contains(&pid));
-    }
 }

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    super::plan::{Ended, EndedBy, Input, LONGEST_LINE, Plan, Report, StartFault},
+    super::plan::{Ended, EndedBy, Input, LONGEST_LINE, Order, Plan, Report, StartFault},
     family::Family,
     limits,
 };
@@ -38,10 +38,10 @@ pub async fn run() -> io::Result<()> {
     socket.set_nonblocking(true)?;
     let (read, mut write) = UnixStream::from_std(socket)?.into_split();
     let mut orders = BufReader::new(read);
-    let plan = timeout(PATIENCE, order(&mut orders)).await??;
+    let Order { plan, mark } = timeout(PATIENCE, order(&mut orders)).await??;
     // Both before there is a child whose end they could miss.
     let mut signals = Signals::new()?;
-    let (head, input) = match begin(&plan) {
+    let (head, input) = match begin(&plan, mark) {
         Ok(begun) => begun,
         Err(fault) => return tell(&mut write, &Report::Failed(fault)).await,
     };
@@ -53,7 +53,12 @@ pub async fn run() -> io::Result<()> {
     let survivors = family.end(&mut signals.child).await;
     let exit = family.exit.unwrap_or_default();
     let ended = Ended { code: exit.code, signal: exit.signal, by, left_behind, survivors };
-    tell(&mut write, &Report::Ended(ended)).await
+    let told = tell(&mut write, &Report::Ended(ended)).await;
+    // Whoever began this may be gone.
+    if plan.scratch && survivors == 0 {
+        let _ = std::fs::remove_dir_all(&plan.directory);
+    }
+    told
 }
 
 /// What asks us to end, and what tells that a child did.
@@ -75,7 +80,7 @@ impl Signals {
     }
 }
 
-async fn order(orders: &mut BufReader<OwnedReadHalf>) -> io::Result<Plan> {
+async fn order(orders: &mut BufReader<OwnedReadHalf>) -> io::Result<Order<'static>> {
     let mut line = Vec::new();
     orders.take(LONGEST_LINE).read_until(b'\n', &mut line).await?;
     Ok(serde_json::from_slice(&line)?)
@@ -88,10 +93,10 @@ async fn tell(write: &mut OwnedWriteHalf, report: &Report) -> io::Result<()> {
 }
 
 /// Starts the program, in a group of its own. Its outputs are ours, and so the bridge's pipes.
-fn begin(plan: &Plan) -> Result<(Pid, Option<pipe::Sender>), StartFault> {
+fn begin(plan: &Plan, mark: u64) -> Result<(Pid, Option<pipe::Sender>), StartFault> {
     let system = |error: rustix::io::Errno| StartFault::from(io::Error::from(error));
     Family::adopt().map_err(system)?;
-    limits::set(&plan.limits).map_err(system)?;
+    limits::set(&plan.limits, mark).map_err(system)?;
     let mut command = Command::new(&plan.program);
     command.args(&plan.arguments).env_clear().current_dir(&plan.directory).process_group(0);
     command.envs(plan.environment.iter().map(|(name, value)| (name, value)));
