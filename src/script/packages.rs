@@ -14,21 +14,10 @@ use super::{
     gather::{Gathered, gather},
     how,
     results::{Package, PackageList, Packager, PackagesChanged},
-    specifier,
+    specifier::{self, Wanted},
     store::{MANIFEST, file_fault, manifest},
     toolchain::venv,
 };
-
-/// What is to be installed, and how.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// The package, with a range if wanted; of what is to be removed, its name.
-    pub spec: String,
-    /// Whose.
-    pub manager: Packager,
-    /// Whether programs that come with it may run while it is installed.
-    pub allow_install_scripts: bool,
-}
 
 /// One run of a package manager.
 struct Work<'a> {
@@ -69,7 +58,7 @@ impl Scripts {
         note: impl Fn(&str),
         stop: &CancellationToken,
     ) -> Result<PackagesChanged, ScriptFault> {
-        specifier::check(&wanted.spec, wanted.manager)?;
+        wanted.check(true)?;
         self.change(wanted, true, note, stop).await
     }
 
@@ -84,7 +73,7 @@ impl Scripts {
         note: impl Fn(&str),
         stop: &CancellationToken,
     ) -> Result<PackagesChanged, ScriptFault> {
-        specifier::check_name(&wanted.spec, wanted.manager)?;
+        wanted.check(false)?;
         self.change(wanted, false, note, stop).await
     }
 
@@ -122,12 +111,14 @@ impl Scripts {
         note: &impl Fn(&str),
         stop: &CancellationToken,
     ) -> Result<String, ScriptFault> {
-        let (node, _) = self.shared.toolchain.node().await?;
+        let (node, _) = self.shared.toolchain.node().await.map_err(|fault| cannot_run(Packager::Npm, fault))?;
         let npm =
             npm_beside(&node).or_else(|| npm_of(self.shared.toolchain.which("npm")?.as_path())).ok_or_else(|| {
-                ScriptFault::Toolchain(
-                    "no npm is beside the bridge's Node, nor on its PATH: a person must install it".into(),
-                )
+                ScriptFault::Packager {
+                    manager: Packager::Npm.as_str(),
+                    why: "no npm is beside the bridge's Node, nor on its PATH".into(),
+                    fix: NPM_FIX.into(),
+                }
             })?;
         let mut arguments = vec![npm.to_string_lossy().into_owned()];
         arguments.push(if add { "install" } else { "uninstall" }.into());
@@ -163,7 +154,8 @@ impl Scripts {
                     why: "no Python package is installed here".into(),
                 });
             }
-            let python = self.shared.toolchain.python(directory).await?;
+            let python = self.shared.toolchain.python(directory).await;
+            let python = python.map_err(|fault| cannot_run(Packager::Pip, fault))?;
             note("making .venv, where packages of Python go");
             self.run(work(&python.program, &["-m", "venv", ".venv"]), note, stop).await?;
         }
@@ -227,6 +219,16 @@ impl Scripts {
         }
     }
 }
+
+/// Of a package that was asked for, it is the installation that failed, and no script is at fault.
+fn cannot_run(manager: Packager, fault: ScriptFault) -> ScriptFault {
+    match fault {
+        ScriptFault::Toolchain { why, fix } => ScriptFault::Packager { manager: manager.as_str(), why, fix },
+        other => other,
+    }
+}
+
+const NPM_FIX: &str = "ask a person to install npm where the bridge looks for it: with the Node it runs, or as `npm` in a folder of the PATH that the bridge was started with";
 
 /// The npm that came with a Node.
 fn npm_beside(node: &Path) -> Option<PathBuf> {
