@@ -192,7 +192,7 @@ mod tests {
                 problem: "y".into(),
                 signature: "set(…)".into(),
             },
-            PlantError::ReadOnly { target: target(), effect: Effect::Operate },
+            PlantError::ReadOnly { target: target(), effect: Effect::Operate, of_client: false },
             PlantError::NotInControl { target: target(), holder: None, other_client: None, lost: None, refusal: None },
             PlantError::Unwanted,
             PlantError::NameInUse { name: oven(), who: Taken::Peer },

@@ -46,6 +46,8 @@ pub(super) struct Scripting {
     /// Whether frames are verified, without which nobody is anybody.
     verifies: bool,
     minted: bool,
+    /// Whether the process changes nothing, scripts included.
+    read_only: bool,
 }
 
 /// Who and where we are, as scripts are told.
@@ -106,19 +108,38 @@ impl ScriptArgs {
         });
         let exposed = (!allowed.is_empty()).then(|| served(scripts.clone(), allowed.clone()));
         let exposed = exposed.transpose().map_err(|why| StartError(format!("scripting cannot be served: {why}")))?;
-        Ok(Some(Scripting { scripts, exposed, directory, allowed, verifies: place.verifies, minted }))
+        Ok(Some(Scripting {
+            scripts,
+            exposed,
+            directory,
+            allowed,
+            verifies: place.verifies,
+            minted,
+            read_only: place.read_only,
+        }))
     }
 }
 
 impl Scripting {
+    /// What clients may do with the directory.
+    fn opens(&self) -> String {
+        let directory = self.directory.display();
+        if self.read_only {
+            return format!(
+                "--scripts is on with --read-only: clients may read the programs in {directory} and what these wrote; none can be \
+                 written, started or stopped, and no package changed"
+            );
+        }
+        format!(
+            "--scripts is on: clients may write programs into {directory} and run them with every right of this user: real \
+             devices, the disk, the network. There is no sandbox."
+        )
+    }
+
     /// Says plainly what was switched on, in the order of tools.md 7.5.
     pub(super) async fn tell(&self) {
-        tracing::warn!(
-            "--scripts is on: clients may write programs into {} and run them with every right of this user: real devices, the \
-             disk, the network. There is no sandbox.",
-            self.directory.display()
-        );
-        if !self.minted {
+        tracing::warn!("{}", self.opens());
+        if !self.minted && !self.read_only {
             tracing::info!(
                 "scripts are given no token and no account: the auth file has no `derive` secret to mint one with"
             );
@@ -167,7 +188,10 @@ mod tests {
         let later = folder.path().join("later");
         assert!(prepared(on(later.clone(), &["a/b"]), false).unwrap_err().starts_with("--scriptable-by \"a/b\": "));
         assert!(prepared(on(later.clone(), &["bench"]), true).unwrap_err().contains("--read-only"));
-        assert!(prepared(on(later.clone(), &[]), true).unwrap().unwrap().exposed.is_none());
+        let looking = prepared(on(later.clone(), &[]), true).unwrap().unwrap();
+        assert!(looking.exposed.is_none());
+        assert!(looking.opens().contains("may read") && !looking.opens().contains("run them"), "{}", looking.opens());
+        assert!(prepared(on(later.clone(), &[]), false).unwrap().unwrap().opens().contains("run them"));
         assert!(prepared(on(later.clone(), &["bench"]), false).unwrap().unwrap().exposed.is_some());
         assert!(prepared(ScriptArgs::default(), false).unwrap().is_none());
         assert!(!later.exists(), "nothing is touched before somebody asks");

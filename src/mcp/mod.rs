@@ -14,6 +14,7 @@ pub mod error;
 mod handler;
 mod instructions;
 pub mod load;
+mod looking;
 pub mod page;
 mod progress;
 mod prompts;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::{
-    ErrorCode, Outcome, ToolError,
+    ErrorCode, Outcome, ToolError, looking,
     refusal_documents::{of_contracts, of_fakes},
     refusal_scripts::of_scripts,
     settling::{instead, read_state},
 };
 use crate::{
-    contract::{Effect, context::Ref},
+    contract::context::Ref,
     link::{DownKind, DownReason},
     node::{CallError, Certainty, Doubt, LinkState, NotSent},
     plant::{PlantError, TapTrouble, Target, TicketState, TicketView},
@@ -70,8 +70,10 @@ impl From<PlantError> for ToolError {
                     .detail("signature", signature)
                     .outcome(Outcome::NotRun)
             }
-            PlantError::ReadOnly { target, effect } => read_only(&target, effect, message),
-            PlantError::NotALook { target, effect } => read_only(&target, effect, message)
+            PlantError::ReadOnly { target, effect, of_client } => {
+                looking::no_call(&target, effect, of_client, message)
+            }
+            PlantError::NotALook { target, effect } => looking::no_call(&target, effect, false, message)
                 .cause("this tool only looks")
                 .fix("call_method calls it, if that is wanted"),
             PlantError::OddAnswer { target, changes, .. } => odd_answer(&target, changes, message),
@@ -138,13 +140,6 @@ fn how_written(problem: &str) -> &'static str {
     } else {
         ""
     }
-}
-
-fn read_only(target: &Target, effect: Effect, message: String) -> ToolError {
-    ToolError::new(ErrorCode::ReadOnly, message)
-        .detail("method", target.to_string())
-        .detail("effect", effect.as_str())
-        .outcome(Outcome::NotRun)
 }
 
 /// What came back says nothing: of a read, that is all; of a change, it is in doubt.

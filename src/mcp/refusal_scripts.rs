@@ -1,12 +1,13 @@
 //! What could not be done with a script, here or on another node, as the error object: the part of `refusal` that is about
 //! programs. No path of this machine is in it.
 
-use serde_json::json;
+use serde_json::{Map, json};
 
-use super::{ErrorCode, Outcome, ToolError};
+use super::{ErrorCode, NextCall, Outcome, ToolError, refusal::LINK_RETRY};
 use crate::{
+    node::Doubt,
     plant::{ScriptTrouble, Target, nearest},
-    script::ScriptFault,
+    script::{Said, ScriptFault},
     wire::RemoteError,
 };
 
@@ -26,6 +27,11 @@ pub(super) fn of_scripts(trouble: ScriptTrouble, message: String) -> ToolError {
             .fix(format!("ask whoever runs {node} to name this bridge with --scriptable-by, or leave `node` out"))
             .outcome(Outcome::NotRun),
         ScriptTrouble::Forbidden { target, refusal } => forbidden(&target, &refusal, message),
+        ScriptTrouble::Told { target, said, text, refusal } => {
+            let error = of_said(&target, said, &text, &message).peer_error(&refusal.code, &refusal.message);
+            if said.nothing_ran() { error.outcome(Outcome::NotRun) } else { error }
+        }
+        ScriptTrouble::Silent { target, looks, doubt } => silent(&target, looks, &doubt, message),
         ScriptTrouble::FarEnd { target, refusal: Some(refusal), .. } => ToolError::new(ErrorCode::InstallFailed, message)
             .cause(format!("{} began it, and then said this", target.peer))
             .problem(refusal.message.as_str())
@@ -33,6 +39,81 @@ pub(super) fn of_scripts(trouble: ScriptTrouble, message: String) -> ToolError {
         ScriptTrouble::FarEnd { target, .. } => ToolError::new(ErrorCode::UnknownOutcome, message)
             .cause("it was begun on another node, and nothing conclusive came back")
             .fix(format!("do not repeat it; see what is there: list_packages {}", json!({"node": target.peer.as_str()}))),
+    }
+}
+
+/// What another node told the kind of: the same codes as here, and the next step is one on that node.
+fn of_said(target: &Target, said: Said, text: &str, message: &str) -> ToolError {
+    let node = target.peer.as_str();
+    let at = json!({"node": node});
+    let there = |code| ToolError::new(code, message);
+    match said {
+        Said::Argument => there(ErrorCode::BadArgument).fix("change what the message names, and call again"),
+        Said::Unknown => {
+            there(ErrorCode::UnknownScript).fix(format!("call list_scripts {at}, or save_script there first"))
+        }
+        Said::NotRunning => there(ErrorCode::UnknownScript)
+            .cause("it was not started, or has ended by itself")
+            .fix(format!("call list_scripts {at} for what runs, and script_output for how it ended")),
+        Said::NeverStarted => there(ErrorCode::UnknownScript)
+            .cause("output is kept from the start of a run on, of the last ten runs")
+            .fix(format!("start_script there first; list_scripts {at} tells what there is")),
+        Said::Running => there(ErrorCode::AlreadyRunning)
+            .fix(format!("stop_script there first, or read what it writes with script_output, both with {at}")),
+        Said::Limit => there(ErrorCode::LimitReached)
+            .fix(format!("end or delete one that is not needed: list_scripts {at}, then stop_script or delete_script")),
+        Said::Toolchain => there(ErrorCode::InvalidScript)
+            .cause(format!("what would run it on {node} is missing, too old or broken"))
+            .fix(format!("do what the message says, on the machine of {node}: ask whoever runs it")),
+        Said::Packager => there(ErrorCode::InstallFailed)
+            .cause(format!("the package manager cannot be run on {node}"))
+            .problem(text)
+            .fix(format!("do what `problem` says, on the machine of {node}: ask whoever runs it")),
+        Said::Start => there(ErrorCode::InvalidScript)
+            .cause("its process could not be started")
+            .fix(format!("ask whoever runs {node} to look at its machine")),
+        Said::File => there(ErrorCode::CannotWrite)
+            .cause("a file in the directory of scripts is not what it should be")
+            .fix(format!("if it is not the name, ask whoever runs {node} to look at its directory of scripts")),
+        Said::Closing => {
+            there(ErrorCode::PeerRefused).fix(format!("{node} is ending; call again once list_peers shows it anew"))
+        }
+        Said::Install => {
+            there(ErrorCode::InstallFailed).cause(format!("{node} began it, and then said this")).problem(text)
+        }
+        Said::Cancelled => there(ErrorCode::Cancelled).fix(format!("call list_packages {at} for what is there")),
+    }
+}
+
+/// A node that is there and says nothing most often does not believe us: what it does not believe it throws away unanswered.
+fn silent(target: &Target, looks: bool, doubt: &Doubt, message: String) -> ToolError {
+    let node = target.peer.as_str();
+    let cause = format!(
+        "likely {node} takes only signed frames and does not believe this bridge, which signs none or is not in its key file; else \
+         it hangs"
+    );
+    let trust = format!(
+        "a person must start this bridge with --sign and its key file, list it in the key file of {node}, and name it there with \
+         --scriptable-by"
+    );
+    match doubt {
+        Doubt::Timeout(_) | Doubt::Abandoned if looks => ToolError::new(ErrorCode::DeadlineExceeded, message)
+            .cause(cause)
+            .fix(format!("nothing was changed; call again, and if it stays silent, {trust}")),
+        Doubt::LinkLost(_) | Doubt::Closing if looks => {
+            ToolError::new(ErrorCode::NetworkUnavailable, message).retry_after(LINK_RETRY)
+        }
+        Doubt::Timeout(_) | Doubt::Abandoned | Doubt::LinkLost(_) | Doubt::Closing => {
+            let packages = matches!(target.method.as_str(), "addPackage" | "removePackage");
+            let tool = if packages { "list_packages" } else { "list_scripts" };
+            let arguments = Map::from_iter([("node".to_owned(), node.into())]);
+            let error = ToolError::new(ErrorCode::UnknownOutcome, message).fix(format!(
+                "do not repeat it; see what is there: {tool} {}. If that is not answered either, {trust}",
+                json!({"node": node})
+            ));
+            let error = error.settle_with(&NextCall { tool: tool.into(), arguments });
+            if matches!(doubt, Doubt::Timeout(_)) { error.cause(cause) } else { error }
+        }
     }
 }
 
@@ -74,8 +155,11 @@ fn of_fault(fault: ScriptFault, message: String) -> ToolError {
         ScriptFault::Full { limit } => not_run(ErrorCode::LimitReached)
             .detail("limit", limit)
             .fix("delete one that is not needed: list_scripts {}, then delete_script"),
-        ScriptFault::Toolchain(why) => {
-            not_run(ErrorCode::InvalidScript).cause("what would run it is not fit for it").fix(why)
+        ScriptFault::Toolchain { fix, .. } => {
+            not_run(ErrorCode::InvalidScript).cause("what would run it is missing, too old or broken").fix(fix)
+        }
+        ScriptFault::Packager { manager, why, fix } => {
+            not_run(ErrorCode::InstallFailed).cause(format!("{manager} cannot be run here")).problem(why).fix(fix)
         }
         ScriptFault::Start { .. } => not_run(ErrorCode::InvalidScript)
             .cause("its process could not be started")

@@ -19,7 +19,7 @@ use super::{
     context::CallContext,
     error::{Outcome, ToolError},
     load::Work,
-    schema,
+    looking, schema,
     settling::settled,
     text,
 };
@@ -80,8 +80,8 @@ impl Offer {
     }
 
     /// The one place that decides whether a tool is there: listing and calling both come through here.
-    fn missing(self, tool: &Tool) -> Option<ToolError> {
-        tool.spec.needs.iter().find_map(|need| self.refusal(tool.spec.name, *need))
+    fn missing(self, tool: &Tool, of_client: bool) -> Option<ToolError> {
+        tool.spec.needs.iter().find_map(|need| self.refusal(tool.spec.name, *need, of_client))
     }
 
     /// The flag the process would need, if it runs without.
@@ -94,7 +94,7 @@ impl Offer {
         }
     }
 
-    fn refusal(self, name: &str, need: Need) -> Option<ToolError> {
+    fn refusal(self, name: &str, need: Need, of_client: bool) -> Option<ToolError> {
         if need != Need::Changing {
             return self.missing_flag(need).map(|flag| {
                 ToolError::new(ErrorCode::UnknownTool, format!("{name} needs {flag}, and this bridge runs without it"))
@@ -102,12 +102,7 @@ impl Offer {
                     .fix(format!("ask a person to start the bridge with {flag}"))
             });
         }
-        self.read_only.then(|| {
-            ToolError::new(ErrorCode::ReadOnly, format!("{name} changes something, and this bridge may only look"))
-                .cause("the bridge was started with --read-only")
-                .detail("tool", name)
-                .outcome(Outcome::NotRun)
-        })
+        self.read_only.then(|| looking::no_tool(name, of_client))
     }
 }
 
@@ -290,7 +285,7 @@ impl Registry {
     /// Those that are there for a client that may only look, or for any other.
     pub fn available_for(&self, read_only: bool) -> impl Iterator<Item = &Tool> {
         let offer = self.offer.looking(read_only);
-        self.tools.iter().filter(move |tool| offer.missing(tool).is_none())
+        self.tools.iter().filter(move |tool| offer.missing(tool, read_only).is_none())
     }
 
     /// Every tool, there or not.
@@ -330,12 +325,8 @@ impl Registry {
                 ToolError::new(ErrorCode::UnknownTool, format!("there is no tool {shown:?}")).alternatives(names)
             );
         };
-        let missing = self.offer.looking(read_only).missing(tool);
-        let of_the_client = read_only && !self.offer.read_only;
-        missing.map_or(Ok(tool), |error| {
-            let its_own = of_the_client && error.code() == ErrorCode::ReadOnly;
-            Err(if its_own { error.cause("the token of this client may only look") } else { error })
-        })
+        let of_client = read_only && !self.offer.read_only;
+        self.offer.looking(read_only).missing(tool, of_client).map_or(Ok(tool), Err)
     }
 }
 

@@ -118,12 +118,14 @@ pub enum PlantError {
         signature: String,
     },
     /// This bridge, or this client, may only look.
-    #[error("{target} has effect {}, and this bridge may only look", .effect.as_str())]
+    #[error("{target} has effect {}, and {} may only look", .effect.as_str(), who_looks(*.of_client))]
     ReadOnly {
         /// What was to be called.
         target: Target,
         /// Its effect.
         effect: Effect,
+        /// Whether that is so for this client alone, and the bridge does more for others.
+        of_client: bool,
     },
     /// The method is declared to do more than look, and was to be called to look.
     #[error("{target} is declared with effect {}, so it is not called to look", .effect.as_str())]
@@ -384,4 +386,9 @@ fn found_instead(now: Option<&str>) -> String {
 fn why_down(links: &[(String, LinkState)]) -> String {
     let reasons = links.iter().filter_map(|(_, link)| link.down.as_ref()).map(|reason| reason.detail.clone());
     reasons.collect::<Vec<_>>().join("; ")
+}
+
+/// Who may only look.
+const fn who_looks(of_client: bool) -> &'static str {
+    if of_client { "the token of this client" } else { "this bridge" }
 }

@@ -37,6 +37,7 @@ impl Plant {
             return Ok(());
         }
         tracing::info!(client = principal.client, target = %action.target, "refused: read-only");
-        Err(PlantError::ReadOnly { target: action.target.clone(), effect: action.effect })
+        let of_client = !self.settings().read_only;
+        Err(PlantError::ReadOnly { target: action.target.clone(), effect: action.effect, of_client })
     }
 }

@@ -6,15 +6,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Arguments, CallRequest, Called, Plant, PlantError, Principal, Target, TicketState, gate::Action};
+use super::{
+    Arguments, CallRequest, Called, Plant, PlantError, Principal, Target, TicketState,
+    gate::Action,
+    script_trouble::{ScriptTrouble, explained, told},
+};
 use crate::{
-    contract::Effect,
-    node::CallError,
+    contract::{Effect, Semantics},
     script::{
-        Language, NAMESPACE, Output, PackageList, Packager, PackagesChanged, SavedScript, ScriptFault, ScriptList,
-        ScriptName, ScriptText, Scripts, StartedScript, StoppedScript, Wanted,
+        Language, NAMESPACE, Output, PackageList, Packager, PackagesChanged, SavedScript, ScriptList, ScriptName,
+        ScriptText, Scripts, StartedScript, StoppedScript, Wanted,
     },
-    wire::{PeerName, RemoteError, Value, json},
+    wire::{Value, json},
 };
 
 /// Where scripts are, and on whose behalf something is done with them.
@@ -28,57 +31,8 @@ pub struct At<'a> {
     pub stop: &'a CancellationToken,
 }
 
-/// Why something was not done with a script, beside what keeps any call from being made.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum ScriptTrouble {
-    /// This bridge keeps no scripts of its own.
-    #[error("this bridge has no directory of scripts")]
-    None,
-    /// It could not be done here.
-    #[error("{0}")]
-    Here(#[from] ScriptFault),
-    /// The other node is not there.
-    #[error("no node named '{node}' is on the network, nor came within {} s", PRESENCE.as_secs())]
-    NoNode {
-        /// Its name.
-        node: String,
-        /// Names like it.
-        alternatives: Vec<String>,
-    },
-    /// The other node lets nobody script it.
-    #[error("{node} serves no namespace 'scripting'")]
-    NotScriptable {
-        /// Which.
-        node: PeerName,
-    },
-    /// The other node does not let us script it.
-    #[error("{target} answered {}: {}", .refusal.code, .refusal.message)]
-    Forbidden {
-        /// What was called.
-        target: Target,
-        /// What it said.
-        refusal: RemoteError,
-    },
-    /// What was begun on another node ended badly, after it was begun.
-    #[error("{target} {why}")]
-    FarEnd {
-        /// What was called.
-        target: Target,
-        /// How it ended.
-        why: String,
-        /// What the other node said, if it said something.
-        refusal: Option<RemoteError>,
-    },
-}
-
-impl From<ScriptFault> for PlantError {
-    fn from(fault: ScriptFault) -> Self {
-        ScriptTrouble::Here(fault).into()
-    }
-}
-
 /// How long another node is waited for, if it is not there.
-const PRESENCE: Duration = Duration::from_secs(5);
+pub(super) const PRESENCE: Duration = Duration::from_secs(5);
 /// How long an installation elsewhere may take: its own budget and some.
 const FAR_INSTALL: Duration = Duration::from_mins(5);
 
@@ -246,6 +200,7 @@ impl Plant {
                 scripts.remove_package(wanted, note, at.stop).await?
             });
         };
+        wanted.check(adds)?;
         let mut args = vec![Value::from(wanted.spec.as_str())];
         args.extend(adds.then(|| wanted.allow_install_scripts.into()));
         // One that knows npm alone is not asked in other words than it knows.
@@ -277,6 +232,9 @@ impl Plant {
             TicketState::Resolved(value) => Ok(lenient(value.as_ref())),
             TicketState::TooLarge(_) => Ok(PackagesChanged::default()),
             TicketState::Rejected(error) => {
+                if let Some(told) = told(&target, &error) {
+                    return Err(told.into());
+                }
                 let why = format!("failed: {}: {}", error.code, error.message);
                 Err(ScriptTrouble::FarEnd { target, why, refusal: Some(error) }.into())
             }
@@ -311,27 +269,12 @@ impl Plant {
             wait: PRESENCE,
             idempotency_key: None,
         };
-        self.call(at.principal, request, at.stop).await.map_err(explained)
+        let semantics = match method {
+            "list" | "read" | "output" | "packages" => Semantics::Query,
+            _ => Semantics::NonRepeatableCommand,
+        };
+        self.call(at.principal, request, at.stop).await.map_err(|error| explained(error, semantics))
     }
-}
-
-/// By its code and never by its words: an installation that failed over a refusal is none (F-29).
-fn explained(error: PlantError) -> PlantError {
-    match error {
-        PlantError::UnknownPeer { peer: node, alternatives } => ScriptTrouble::NoNode { node, alternatives }.into(),
-        PlantError::UnknownNamespace { peer, namespace, .. } if namespace == NAMESPACE => not_scriptable(peer),
-        PlantError::Call { target, error: CallError::Refused(refusal), .. } if refusal.code == "Forbidden" => {
-            ScriptTrouble::Forbidden { target, refusal }.into()
-        }
-        PlantError::Call { target, error: CallError::Refused(refusal), .. } if refusal.code == "ClassNotFound" => {
-            not_scriptable(target.peer)
-        }
-        other => other,
-    }
-}
-
-fn not_scriptable(node: PeerName) -> PlantError {
-    ScriptTrouble::NotScriptable { node }.into()
 }
 
 fn text(name: &ScriptName) -> Value {

@@ -57,8 +57,23 @@ pub enum ScriptFault {
         limit: usize,
     },
     /// What would run it is missing, too old or broken.
-    #[error("{0}")]
-    Toolchain(String),
+    #[error("{why}")]
+    Toolchain {
+        /// What is wrong with it.
+        why: String,
+        /// What a person has to do.
+        fix: String,
+    },
+    /// What would install a package is missing, too old or broken.
+    #[error("{manager} cannot be run: {why}")]
+    Packager {
+        /// Which package manager.
+        manager: &'static str,
+        /// What is wrong.
+        why: String,
+        /// What a person has to do.
+        fix: String,
+    },
     /// Its process did not start.
     #[error("'{name}' was not started: {fault}")]
     Start {

@@ -29,6 +29,7 @@ mod record;
 mod results;
 mod ring;
 mod run;
+mod said;
 mod scripting;
 mod specifier;
 mod start;
@@ -43,14 +44,15 @@ pub use fault::ScriptFault;
 pub use folder::FileFault;
 pub use host::{Bounds, Scripts, ScriptsConfig};
 pub use names::NameFault;
-pub use packages::Wanted;
 pub use plan::{Ended, EndedBy, Input, Limits, Plan, StartFault};
 pub use process::{End, Line, Process, Supervisor};
 pub use results::{
     Language, Output, Package, PackageList, Packager, PackagesChanged, RunEnd, SavedScript, ScriptLine, ScriptList,
     ScriptText, StartedScript, StoppedScript,
 };
+pub use said::Said;
 pub use scripting::{NAMESPACE, served};
+pub use specifier::Wanted;
 pub use store::ScriptName;
 
 /// Does what waits for a disk on a thread where that holds up nobody.

@@ -10,21 +10,10 @@ use super::{
     folder::{Folder, Place},
     packager::{Work, npm_beside, npm_of},
     results::{Package, PackageList, Packager, PackagesChanged},
-    specifier,
+    specifier::{self, Wanted},
     store::{MANIFEST, file_fault, manifest},
     toolchain::venv,
 };
-
-/// What is to be installed, and how.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// The package, with a range if wanted; of what is to be removed, its name.
-    pub spec: String,
-    /// Whose.
-    pub manager: Packager,
-    /// Whether programs that come with it may run while it is installed.
-    pub allow_install_scripts: bool,
-}
 
 impl Scripts {
     /// What is declared, and what is there.
@@ -58,7 +47,7 @@ impl Scripts {
         note: impl Fn(&str),
         stop: &CancellationToken,
     ) -> Result<PackagesChanged, ScriptFault> {
-        specifier::check(&wanted.spec, wanted.manager)?;
+        wanted.check(true)?;
         self.change(wanted, true, note, stop).await
     }
 
@@ -73,7 +62,7 @@ impl Scripts {
         note: impl Fn(&str),
         stop: &CancellationToken,
     ) -> Result<PackagesChanged, ScriptFault> {
-        specifier::check_name(&wanted.spec, wanted.manager)?;
+        wanted.check(false)?;
         if wanted.manager == Packager::Pip && NEEDED.contains(&plain(&wanted.spec).as_str()) {
             return Err(ScriptFault::Needed { name: wanted.spec.clone() });
         }
@@ -126,12 +115,14 @@ impl Scripts {
         note: &impl Fn(&str),
         stop: &CancellationToken,
     ) -> Result<String, ScriptFault> {
-        let (node, _) = self.shared.toolchain.node().await?;
+        let (node, _) = self.shared.toolchain.node().await.map_err(|fault| cannot_run(Packager::Npm, fault))?;
         let npm =
             npm_beside(&node).or_else(|| npm_of(self.shared.toolchain.which("npm")?.as_path())).ok_or_else(|| {
-                ScriptFault::Toolchain(
-                    "no npm is beside the bridge's Node, nor on its PATH: a person must install it".into(),
-                )
+                ScriptFault::Packager {
+                    manager: Packager::Npm.as_str(),
+                    why: "no npm is beside the bridge's Node, nor on its PATH".into(),
+                    fix: NPM_FIX.into(),
+                }
             })?;
         let mut arguments = vec![npm.to_string_lossy().into_owned()];
         arguments.push(if add { "install" } else { "uninstall" }.into());
@@ -174,7 +165,8 @@ impl Scripts {
                     why: "no Python package is installed here".into(),
                 });
             }
-            let python = self.shared.toolchain.python(directory).await?;
+            let python = self.shared.toolchain.python(directory).await;
+            let python = python.map_err(|fault| cannot_run(Packager::Pip, fault))?;
             note("making .venv, where packages of Python go");
             let place = directory.join(".venv");
             let place = place.to_str().ok_or_else(|| ScriptFault::Content {
@@ -219,6 +211,16 @@ fn is_there(folder: &Folder, path: &Path, name: &str, manager: Packager) -> bool
     let kinds = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
     kinds.into_iter().any(|kind| declared(kind).is_some()) || path.join("node_modules").join(name).exists()
 }
+
+/// Of a package that was asked for, it is the installation that failed, and no script is at fault.
+fn cannot_run(manager: Packager, fault: ScriptFault) -> ScriptFault {
+    match fault {
+        ScriptFault::Toolchain { why, fix } => ScriptFault::Packager { manager: manager.as_str(), why, fix },
+        other => other,
+    }
+}
+
+const NPM_FIX: &str = "ask a person to install npm where the bridge looks for it: with the Node it runs, or as `npm` in a folder of the PATH that the bridge was started with";
 
 fn npm_packages(folder: &Folder, path: &Path, list: &mut PackageList) -> Result<(), ScriptFault> {
     let text = match folder.read(MANIFEST, LARGEST) {

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{Language, Packager, ScriptFault, ScriptName, Scripts, Wanted, ring::LINES};
+use super::{Language, Packager, Said, ScriptFault, ScriptName, Scripts, Wanted, ring::LINES};
 use crate::{
     contract::{Contract, ServedNamespace},
     node::{Exposed, Failure, Incoming, Node, Origin, Service, ServiceFuture, state::MAILBOX},
@@ -115,6 +115,7 @@ impl Scripting {
             manager: if manager == Some(Packager::Pip.as_str()) { Packager::Pip } else { Packager::Npm },
             allow_install_scripts: adds && optional(call, 1).and_then(Value::as_bool) == Some(true),
         };
+        wanted.check(adds).map_err(failed)?;
         let mut later = node.answer_later(call.run, Some(LIFE)).await?;
         let (stop, (notes, mut heard)) = (CancellationToken::new(), tokio::sync::watch::channel(String::new()));
         let note = move |line: &str| {
@@ -165,17 +166,16 @@ fn answer(result: &impl Serialize) -> Result<Option<Value>, Failure> {
     Ok(Some(json::from_json(json)))
 }
 
-/// A fault in its own words. Which code says that it did not run is for arguments that are none.
+/// A fault in its own words, behind its kind. Which code says that it did not run is for arguments that are none.
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` hands over")]
 fn failed(fault: ScriptFault) -> Failure {
+    let message = Said::written(&fault);
     match fault {
         ScriptFault::Name { .. }
         | ScriptFault::Spec { .. }
         | ScriptFault::Needed { .. }
-        | ScriptFault::NotInstalled { .. } => Failure::coded("InvalidParams", fault.to_string()),
-        ScriptFault::Install { manager, why, output } if !output.is_empty() => {
-            Failure::exception(format!("{manager} {why}: {output}"))
-        }
-        other => Failure::exception(other.to_string()),
+        | ScriptFault::NotInstalled { .. } => Failure::coded("InvalidParams", message),
+        _ => Failure::exception(message),
     }
 }
 

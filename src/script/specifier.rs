@@ -3,8 +3,30 @@
 
 use super::{ScriptFault, results::Packager};
 
+/// What is to be installed, and how.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The package, with a range if wanted; of what is to be removed, its name.
+    pub spec: String,
+    /// Whose.
+    pub manager: Packager,
+    /// Whether programs that come with it may run while it is installed.
+    pub allow_install_scripts: bool,
+}
+
+impl Wanted {
+    /// Whether it is a package that can be installed, or the name of one that can be removed.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn check(&self, adds: bool) -> Result<(), ScriptFault> {
+        if adds { check(&self.spec, self.manager) } else { check_name(&self.spec, self.manager) }
+    }
+}
+
 /// Checks what is to be installed (tools.md 5): `name`, `@scope/name`, and a range.
-pub(super) fn check(spec: &str, manager: Packager) -> Result<(), ScriptFault> {
+fn check(spec: &str, manager: Packager) -> Result<(), ScriptFault> {
     let refuse = |why| Err(ScriptFault::Spec { spec: spec.chars().take(80).collect(), why });
     if spec.is_empty() || spec.len() > LONGEST {
         return refuse("1 to 214 characters");
@@ -26,7 +48,7 @@ pub(super) fn check(spec: &str, manager: Packager) -> Result<(), ScriptFault> {
 }
 
 /// Checks the name of what is to be removed.
-pub(super) fn check_name(name: &str, manager: Packager) -> Result<(), ScriptFault> {
+fn check_name(name: &str, manager: Packager) -> Result<(), ScriptFault> {
     if name.len() <= LONGEST && is_name(name, manager) {
         return Ok(());
     }

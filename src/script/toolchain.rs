@@ -63,9 +63,7 @@ impl Toolchain {
     /// The Node there is.
     pub(super) async fn node(&self) -> Result<(PathBuf, Version), ScriptFault> {
         let Some(program) = self.which("node") else {
-            let advice = "no `node` is on the bridge's PATH: a person must install Node 23.6 or later, or put it there; \
-                          a .py script needs none";
-            return Err(ScriptFault::Toolchain(advice.into()));
+            return Err(unfit("no `node` is on the bridge's PATH", format!("{NODE_FIX}; a .py script needs none")));
         };
         let version = self.version(&program, "Node").await?;
         Ok((program, version))
@@ -76,14 +74,12 @@ impl Toolchain {
         let own = venv(directory);
         let program = if own.exists() { Some(own) } else { self.which("python3").or_else(|| self.which("python")) };
         let Some(program) = program else {
-            let advice =
-                "no `python3` is on the bridge's PATH: a person must install Python 3.8 or later, or put it there";
-            return Err(ScriptFault::Toolchain(advice.into()));
+            return Err(unfit("no `python3` is on the bridge's PATH", PYTHON_FIX));
         };
         let version = self.version(&program, "Python").await?;
         if version < OLDEST_PYTHON {
             let text = format!("Python {}.{} is too old: scripts need 3.8 or later", version.0, version.1);
-            return Err(ScriptFault::Toolchain(text));
+            return Err(unfit(text, PYTHON_FIX));
         }
         let label = format!("python {}.{}", version.0, version.1);
         Ok(Runner { program, flags: Vec::new(), label, reserves: 0 })
@@ -103,7 +99,8 @@ impl Toolchain {
         if let Some((_, version)) = known().iter().find(|(known, _)| *known == stamp) {
             return Ok(*version);
         }
-        let broken = |why: &str| ScriptFault::Toolchain(format!("the {what} on the bridge's PATH is broken: {why}"));
+        let fix = if what == "Node" { NODE_FIX } else { PYTHON_FIX };
+        let broken = |why: &str| unfit(format!("the {what} on the bridge's PATH is broken: {why}"), fix);
         let plan = Plan {
             program: program.to_owned(),
             arguments: vec!["--version".into()],
@@ -141,10 +138,12 @@ fn node_flags(language: Language, version: Version) -> Result<Vec<String>, Scrip
     if version >= STRIPS_IF_TOLD {
         return Ok(vec!["--experimental-strip-types".into()]);
     }
-    Err(ScriptFault::Toolchain(format!(
-        "Node {}.{} cannot run TypeScript: that takes 22.6 or later. Save the script as mjs, or ask a person for a newer Node",
-        version.0, version.1
-    )))
+    let why = format!("Node {}.{} cannot run TypeScript: that takes 22.6 or later", version.0, version.1);
+    Err(unfit(why, format!("save the script with \"language\": \"mjs\", or {NODE_FIX}")))
+}
+
+fn unfit(why: impl Into<String>, fix: impl Into<String>) -> ScriptFault {
+    ScriptFault::Toolchain { why: why.into(), fix: fix.into() }
 }
 
 /// `v24.9.0` or `Python 3.11.7`.
@@ -164,6 +163,8 @@ fn is_program(path: &Path) -> bool {
     path.is_file()
 }
 
+const NODE_FIX: &str = "ask a person to install Node 23.6 or later where the bridge looks for it: as `node` in a folder of the PATH that the bridge was started with";
+const PYTHON_FIX: &str = "ask a person to install Python 3.8 or later where the bridge looks for it: as `python3` in a folder of the PATH that the bridge was started with";
 /// From here on Node strips types by itself.
 const STRIPS: Version = (23, 6);
 /// From here on if it is told to.
@@ -200,7 +201,8 @@ mod tests {
         assert_eq!(flags(Language::Ts, (23, 5)), Ok(1));
         assert_eq!(flags(Language::Ts, (22, 6)), Ok(1));
         assert_eq!(flags(Language::Mjs, (18, 0)), Ok(0));
-        let refused = node_flags(Language::Ts, (20, 20)).unwrap_err().to_string();
-        assert!(refused.contains("20.20") && refused.contains("mjs"), "{refused}");
+        let refused = node_flags(Language::Ts, (20, 20)).unwrap_err();
+        let ScriptFault::Toolchain { why, fix } = refused else { panic!("{refused}") };
+        assert!(why.contains("20.20") && fix.contains("mjs") && fix.contains("PATH"), "{why} {fix}");
     }
 }

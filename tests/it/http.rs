@@ -446,6 +446,16 @@ async fn each_client_is_told_what_there_is_for_it() {
         assert_eq!(said.contains("This client may only look"), looking, "{said}");
         assert_eq!(said.contains("press, change_it"), !looking, "{said}");
     }
+    // Whose it is that nothing changes: the bridge does more for others, and starting it anew would help nobody.
+    let told =
+        ask(&door, &post(&[HOST, TYPE, "Authorization: Bearer key-eye"], &call(&json!(1), "change_it", &json!({}))))
+            .await;
+    let error = told.json()["result"]["structuredContent"]["error"].clone();
+    assert_eq!((&error["code"], &error["outcome"]), (&json!("read_only"), &json!("not_run")), "{error}");
+    for said in [&error["message"], &error["cause"], &error["fix"]] {
+        let said = said.as_str().unwrap();
+        assert!(said.contains("token") && !said.contains("--read-only"), "{error}");
+    }
     door.closed().await;
 }
 
@@ -645,28 +655,57 @@ async fn what_stands_twice_has_to_agree() {
     assert_eq!(wire.ask(&post(&[HOST, TYPE, version, method, name], &good)).await.status, 200);
 }
 
-/// Beyond the bound a connection is turned away at once, and there is room again when one ends.
+/// Beyond the bound a connection is told at once that there is no room, and there is room again when a request ends.
 #[tokio::test]
 async fn connections_are_bounded() {
-    let door = Open::new(Keys::default(), HttpConfig { connections: 2, ..HttpConfig::default() }).await;
+    let mut door = Open::new(Keys::default(), HttpConfig { connections: 2, ..HttpConfig::default() }).await;
     let (mut first, mut second) = (door.connect().await, door.connect().await);
     for wire in [&mut first, &mut second] {
-        assert_eq!(wire.ask(&post(&USUAL, &echo("in"))).await.status, 200);
+        wire.send(&post(&USUAL, &call(&json!(1), "press", &json!({})))).await;
+        door.switches().begun.recv().await.unwrap();
     }
     let mut third = door.connect().await;
-    assert!(third.head().await.contains("503"));
-    drop(first);
-    let again = async {
-        loop {
-            let mut wire = door.connect().await;
-            wire.send(&post(&USUAL, &echo("again"))).await;
-            // One that is turned away may be reset before its answer is read.
-            if wire.more().await && wire.read.starts_with(b"HTTP/1.1 200") {
-                return;
-            }
+    let told = third.ask(&post(&USUAL, &echo("in"))).await;
+    assert_eq!((told.status, told.code()), (503, -32600), "{told:?}");
+    assert!(told.json()["error"]["message"].as_str().unwrap().contains("connect again"), "{told:?}");
+    assert!(third.is_closed().await);
+    door.switches().release.add_permits(2);
+    assert_eq!(first.told().await.status, 200);
+    assert_eq!(second.told().await.status, 200);
+    let mut again = door.connect().await;
+    assert_eq!(again.ask(&post(&USUAL, &echo("again"))).await.status, 200, "there is room again");
+    door.closed().await;
+}
+
+/// Connections that ask nothing, ask half, or are let in nowhere keep nobody out, however many there are: a client with a
+/// token is served, and over the connection it has.
+#[tokio::test]
+async fn connections_that_ask_nothing_shut_nobody_out() {
+    const PLACES: usize = 8;
+    let keys = Keys::parse(r#"{"tokens": {"key-a": {"name": "a"}}}"#).unwrap();
+    let door = Open::new(keys, HttpConfig { connections: PLACES, ..HttpConfig::default() }).await;
+    let asks = post(&[HOST, TYPE, "Authorization: Bearer key-a"], &echo("in"));
+    let mut known = door.connect().await;
+    assert_eq!(known.ask(&asks).await.status, 200);
+    let mut strangers = Vec::new();
+    for kind in 0..4 * PLACES {
+        let mut stranger = door.connect().await;
+        match kind % 4 {
+            0 => {}
+            1 => stranger.send(b"PO").await,
+            2 => stranger.send(b"POST /mcp HTTP/1.1\r\nHost: lo").await,
+            _ => assert_eq!(
+                stranger.ask(format!("GET /elsewhere HTTP/1.1\r\n{HOST}\r\n\r\n").as_bytes()).await.status,
+                404
+            ),
         }
-    };
-    timeout(PATIENCE, again).await.expect("there is room again");
+        strangers.push(stranger);
+    }
+    assert_eq!(known.ask(&asks).await.status, 200, "it was let in, and keeps its place");
+    let mut fresh = door.connect().await;
+    assert_eq!(fresh.ask(&asks).await.status, 200, "there is room for one more");
+    assert!(strangers[0].is_closed().await, "it gave its place away");
+    door.closed().await;
 }
 
 /// At its end the door takes nothing more, and what runs is answered within the bound or given up.

@@ -59,10 +59,15 @@ async fn hall(url: &str, me: &str, signs: bool, allowed: &[&str]) -> (Node, Scri
 
 /// A bridge without scripts of its own, and a client of it.
 async fn bench(url: &str, me: &str, signs: bool, read_only: bool) -> (Client, Node) {
+    patient_bench(url, me, signs, read_only, Duration::from_secs(10)).await
+}
+
+/// The same, waiting for an answer as long as this.
+async fn patient_bench(url: &str, me: &str, signs: bool, read_only: bool, call_timeout: Duration) -> (Client, Node) {
     let identity = Identity { name: name(me), serving: Serving::default(), exposed: Vec::new() };
     let node = Node::start(identity, vec![mqtt::start(link(url, me, signs), LinkId(0))]).0;
     node.network_when(PATIENCE, Network::is_settled).await;
-    let settings = Settings { read_only, call_timeout: Duration::from_secs(10), link_names: vec!["mqtt".into()] };
+    let settings = Settings { read_only, call_timeout, link_names: vec!["mqtt".into()] };
     let offer = Offer { read_only, scripts: true, ..Offer::default() };
     let plant = Plant::new(node.clone(), settings);
     let mut client = Client::over(plant, tools::all(), &Setup { offer, ..Setup::default() });
@@ -105,8 +110,30 @@ async fn a_node_that_named_us_is_scripted_from_afar() {
     let read = good(&mut client, "read_script", at(json!({"name": "pump"}))).await;
     assert_eq!(read["text"], format!("{text}\n"));
     let twice = bad(&mut client, "start_script", at(json!({"name": "pump"}))).await;
-    assert_eq!(twice["code"], "peer_refused");
+    assert_eq!((&twice["code"], &twice["outcome"]), (&json!("already_running"), &json!("not_run")), "{twice}");
+    assert!(!twice["message"].as_str().unwrap().contains('['), "{twice}");
     assert!(twice["message"].as_str().unwrap().contains("running already"), "{twice}");
+    for (tool, arguments) in [
+        ("read_script", json!({"name": "nope"})),
+        ("start_script", json!({"name": "nope"})),
+        ("stop_script", json!({"name": "nope"})),
+        ("delete_script", json!({"name": "nope"})),
+        ("script_output", json!({"name": "nope"})),
+    ] {
+        let error = bad(&mut client, tool, at(arguments)).await;
+        assert_eq!(
+            (&error["code"], &error["outcome"]),
+            (&json!("unknown_script"), &json!("not_run")),
+            "{tool}: {error}"
+        );
+        assert!(error["fix"].as_str().unwrap().contains(r#"list_scripts {"node":"hall"}"#), "{tool}: {error}");
+    }
+    // What is no package is not sent; no npm there is told as that.
+    for (tool, arguments) in [("add_package", json!({"spec": "--x"})), ("remove_package", json!({"name": "a@1"}))] {
+        let error = bad(&mut client, tool, at(arguments)).await;
+        assert_eq!((&error["code"], &error["outcome"]), (&json!("bad_argument"), &json!("not_run")), "{tool}: {error}");
+        assert_eq!(error["peer_error"], Json::Null, "{tool}: {error}");
+    }
     let stopped = good(&mut client, "stop_script", at(json!({"name": "pump"}))).await;
     assert_eq!(stopped["ended"]["signal"], 15);
 
@@ -120,7 +147,9 @@ async fn a_node_that_named_us_is_scripted_from_afar() {
     assert_eq!(added["output"], "403 Forbidden");
     let failed = bad(&mut client, "add_package", at(json!({"spec": "not-fine"}))).await;
     assert_eq!(failed["code"], "install_failed", "{failed}");
-    assert!(failed["problem"].as_str().unwrap().contains("403 Forbidden"), "{failed}");
+    let problem = failed["problem"].as_str().unwrap();
+    assert!(problem.contains("403 Forbidden") && !problem.contains('['), "{failed}");
+    assert_ne!(failed["outcome"], "not_run", "{failed}");
     assert_eq!(good(&mut client, "list_packages", at(json!({}))).await["packages"], json!([]));
     good(&mut client, "delete_script", at(json!({"name": "pump"}))).await;
     assert!(scripts.list().await.unwrap().scripts.is_empty());
@@ -189,8 +218,28 @@ async fn a_name_alone_opens_nothing() {
 
     // One who signs with another's name, and not with its key, is not heard at all where frames are verified.
     let (_signed, _, signed_folder) = hall(&url, "quiet", true, &["bench"]).await;
-    let error = bad(&mut client, "save_script", json!({"node": "quiet", "name": "x", "source": "echo"})).await;
-    assert_ne!(error["outcome"], "ran", "{error}");
+    let (mut client, _node) = patient_bench(&url, "guest", false, false, Duration::from_millis(300)).await;
+    // What only looks may be asked again, and of all the rest the outcome is in doubt; both name what is likely wrong.
+    for (tool, arguments, code, settling) in [
+        ("list_scripts", json!({}), "deadline_exceeded", Json::Null),
+        ("read_script", json!({"name": "x"}), "deadline_exceeded", Json::Null),
+        ("script_output", json!({"name": "x"}), "deadline_exceeded", Json::Null),
+        ("list_packages", json!({}), "deadline_exceeded", Json::Null),
+        ("save_script", json!({"name": "x", "source": "echo"}), "unknown_outcome", json!("list_scripts")),
+        ("start_script", json!({"name": "x"}), "unknown_outcome", json!("list_scripts")),
+        ("add_package", json!({"spec": "x"}), "unknown_outcome", json!("list_packages")),
+    ] {
+        let mut arguments = arguments;
+        arguments["node"] = "quiet".into();
+        let error = bad(&mut client, tool, arguments).await;
+        let retryable = code == "deadline_exceeded";
+        assert_eq!((&error["code"], &error["retryable"]), (&json!(code), &json!(retryable)), "{tool}: {error}");
+        assert_eq!(error["settle_with"]["tool"], settling, "{tool}: {error}");
+        let (cause, fix) = (error["cause"].as_str().unwrap(), error["fix"].as_str().unwrap());
+        assert!(cause.contains("signed") && cause.contains("key file"), "{tool}: {error}");
+        assert!(fix.contains("--sign ") && fix.contains("--scriptable-by"), "{tool}: {error}");
+        assert_eq!(fix.contains("do not repeat it"), !retryable, "{tool}: {error}");
+    }
     assert!(!signed_folder.path().join("scripts").exists());
 }
 

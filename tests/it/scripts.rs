@@ -12,7 +12,7 @@ use plantbridge::{
     mcp::{Offer, tools},
     node::{Identity, Node, Serving},
     plant::{Plant, Settings},
-    script::{Bounds, Inherited, Scripts, ScriptsConfig, Supervisor, Whereabouts},
+    script::{Bounds, Inherited, Packager, ScriptFault, Scripts, ScriptsConfig, Supervisor, Wanted, Whereabouts},
     wire::{
         PeerName,
         signing::{Minter, Secret},
@@ -563,6 +563,7 @@ async fn what_runs_a_script_is_explained_when_it_cannot() {
         error["message"].as_str().unwrap().contains("20.20") && error["fix"].as_str().unwrap().contains("mjs"),
         "{error}"
     );
+    assert!(error["fix"].as_str().unwrap().contains("PATH"), "{error}");
     old.good("save_script", json!({"name": "pump", "source": "echo hello", "language": "mjs"})).await;
     old.good("start_script", json!({"name": "pump"})).await;
     old.output("pump", says("hello")).await;
@@ -583,6 +584,12 @@ async fn what_runs_a_script_is_explained_when_it_cannot() {
         broken.save("pump", "x").await;
         let error = broken.bad("start_script", json!({"name": "pump"})).await;
         assert!(error["message"].as_str().unwrap().contains(holds), "{text}: {error}");
+        assert!(error["fix"].as_str().unwrap().contains("install Node 23.6"), "{text}: {error}");
+        // A package that was asked for is no script, and nothing of it was begun.
+        let error = broken.bad("add_package", json!({"spec": "mqtt"})).await;
+        assert_eq!((&error["code"], &error["outcome"]), (&json!("install_failed"), &json!("not_run")), "{error}");
+        assert!(error["problem"].as_str().unwrap().contains(holds), "{text}: {error}");
+        assert!(error["fix"].as_str().unwrap().contains("PATH"), "{text}: {error}");
         assert!(!error.to_string().contains("/bin/node"), "no path of this machine: {error}");
     }
 
@@ -612,8 +619,17 @@ async fn a_missing_node_is_said_to_be_missing() {
     shed.save("pump", "x").await;
     let scripts = Scripts::new(config);
     let name = plantbridge::script::ScriptName::parse("pump").unwrap();
-    let fault = scripts.start(&name).await.unwrap_err().to_string();
-    assert!(fault.contains("no `node`") && fault.contains("23.6"), "{fault}");
+    let ScriptFault::Toolchain { why, fix } = scripts.start(&name).await.unwrap_err() else { panic!("another fault") };
+    assert!(why.contains("no `node`") && fix.contains("23.6") && fix.contains("PATH"), "{why} {fix}");
+    fs::remove_file(only.join("python3")).unwrap();
+    for (manager, holds) in [(Packager::Npm, "no `node`"), (Packager::Pip, "3.8 or later")] {
+        let wanted = Wanted { spec: "mqtt".into(), manager, allow_install_scripts: false };
+        let stop = tokio_util::sync::CancellationToken::new();
+        let fault = scripts.add_package(&wanted, |_| {}, &stop).await.unwrap_err();
+        let ScriptFault::Packager { why, fix, .. } = fault else { panic!("{fault}") };
+        assert!((why + &fix).contains(holds), "{fix}");
+        assert!(fix.contains("PATH"), "{fix}");
+    }
 }
 
 /// Time, memory, the size of files; a script that ignores the signal.

@@ -17,6 +17,7 @@ use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpc
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::{Instant, Sleep, sleep},
 };
@@ -192,12 +193,30 @@ pub(super) fn error(status: StatusCode, id: Option<&RequestId>, error: &ErrorDat
     piece(status, &json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }
 
-/// Tells a connection that there is no room for it, as far as that takes no time.
-pub(super) fn turn_away(stream: &TcpStream) {
-    let _ = stream.try_write(
-        b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+/// Tells a connection that there is no room for it. What it has sent is read as far as that goes, or closing would take
+/// back what was said.
+pub(super) async fn turn_away(mut stream: TcpStream) {
+    let why = "every place of this door is taken by a request that runs; connect again in a second";
+    let body = Refusal::invalid(None, why).to_json().to_string();
+    let head = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
     );
+    if stream.write_all((head + &body).as_bytes()).await.is_err() || stream.shutdown().await.is_err() {
+        return;
+    }
+    let (mut scratch, mut left) = ([0; 1024], FAREWELL_READ);
+    while left > 0 {
+        match stream.read(&mut scratch).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) => left = left.saturating_sub(read),
+        }
+    }
 }
+
+/// Bytes that are read of a connection there is no room for.
+const FAREWELL_READ: usize = 64 * 1024;
 
 /// One message as an event.
 fn event(message: &ServerJsonRpcMessage) -> Bytes {

@@ -13,7 +13,7 @@ use rmcp::model::RequestId;
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::super::auth::Named;
+use super::{super::auth::Named, places::Seat};
 use crate::mcp::{Door, Server, server::Session};
 
 /// One client: its session, and which of its requests run.
@@ -141,19 +141,24 @@ impl Clients {
 
 /// One connection; where there are no tokens, a client of its own.
 pub(super) struct Connection {
-    number: u64,
+    seat: Seat,
     caller: OnceLock<Arc<Caller>>,
 }
 
 impl Connection {
-    pub(super) fn new(number: u64) -> Arc<Self> {
-        Arc::new(Self { number, caller: OnceLock::new() })
+    pub(super) fn new(seat: Seat) -> Arc<Self> {
+        Arc::new(Self { seat, caller: OnceLock::new() })
+    }
+
+    /// Its place.
+    pub(super) const fn seat(&self) -> &Seat {
+        &self.seat
     }
 
     /// Whoever holds this connection.
     pub(super) fn anonymous(&self, server: &Server, closing: &CancellationToken) -> Arc<Caller> {
         let caller = self.caller.get_or_init(|| {
-            let name: Arc<str> = format!("http-{}", self.number).into();
+            let name: Arc<str> = format!("http-{}", self.seat.number).into();
             let session = server.session(&name, Door::Http).nameless().listening_until(closing.clone());
             Caller::new(name, session)
         });

@@ -12,6 +12,7 @@ mod answer;
 mod clients;
 mod exchange;
 mod headers;
+mod places;
 mod protocol;
 mod quiet;
 mod request;
@@ -33,6 +34,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{auth::Keys, hosts::Hosts};
 use crate::mcp::{Server, server::Session};
 use clients::{Clients, Connection};
+use places::{Place, Places};
 use quiet::{Quiet, Refused};
 use slow::Impatient;
 use straight::Nobodies;
@@ -41,7 +43,7 @@ pub use tls::DoorTls;
 /// The bounds of the door.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpConfig {
-    /// Connections at once.
+    /// Connections at once. With one more, who asks nothing gives its place to the new one.
     pub connections: usize,
     /// How long a head may take, and how long a connection may be idle.
     pub head: Duration,
@@ -98,6 +100,10 @@ const MAX_HEAD: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
 /// Large bodies that are read at once.
 const LARGE_AT_ONCE: usize = 4;
+/// Connections that are told at once that there is no room for them.
+const FAREWELLS: usize = 32;
+/// How long that may take.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How long is waited when no connection can be accepted, for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long connections may take to end once their calls were given up.
@@ -116,6 +122,8 @@ struct Hall<H> {
     /// Tasks of connections and of their requests.
     tasks: TaskTracker,
     large: Semaphore,
+    /// Connections that are being told that there is no room.
+    farewells: Arc<Semaphore>,
     /// What is said of those who are turned away.
     quiet: Quiet,
     /// No more requests are taken.
@@ -171,6 +179,7 @@ impl HttpDoor {
             config,
             tasks: TaskTracker::new(),
             large: Semaphore::new(LARGE_AT_ONCE),
+            farewells: Arc::new(Semaphore::new(FAREWELLS)),
             quiet: Quiet::default(),
             closing,
             over: CancellationToken::new(),
@@ -192,7 +201,7 @@ impl HttpDoor {
 impl<H: ServerHandler> Hall<H> {
     /// Takes connections until asked to stop; the listener is closed then.
     async fn accept(self: &Arc<Self>, listener: TcpListener, stop: &CancellationToken) {
-        let places = Arc::new(Semaphore::new(self.config.connections));
+        let places = Places::new(self.config.connections);
         let mut sweep = interval((self.config.linger / 4).max(Duration::from_millis(10)));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut number: u64 = 0;
@@ -214,20 +223,43 @@ impl<H: ServerHandler> Hall<H> {
                     continue;
                 }
             };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                if let Some(times) = self.quiet.times(Refused::Connection, Instant::now()) {
-                    tracing::warn!(%from, times, connections = self.config.connections, "refused: too many connections");
-                }
-                answer::turn_away(&stream);
-                continue;
-            };
             number += 1;
-            let (hall, connection) = (Arc::clone(self), Connection::new(number));
-            self.tasks.spawn(async move {
-                hall.connection(stream, connection).await;
-                drop(place);
-            });
+            match places.take(number, Instant::now()) {
+                Some(place) => self.open_connection(stream, place),
+                None => self.turn_away(stream, from),
+            }
         }
+    }
+
+    fn open_connection(self: &Arc<Self>, stream: TcpStream, place: Place) {
+        let (hall, connection) = (Arc::clone(self), Connection::new(place.seat()));
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = hall.connection(stream, Arc::clone(&connection)) => {}
+                () = place.given_away() => {}
+            }
+            connection.end().await;
+        });
+    }
+
+    /// Tells a connection that there is no room for it: every other one has a request open.
+    fn turn_away(&self, stream: TcpStream, from: SocketAddr) {
+        if let Some(times) = self.quiet.times(Refused::Connection, Instant::now()) {
+            tracing::warn!(%from, times, connections = self.config.connections, "refused: too many connections");
+        }
+        // What is said in plain words is nothing to one that speaks TLS.
+        let Ok(room) = Arc::clone(&self.farewells).try_acquire_owned() else { return };
+        if self.rules.tls.is_some() {
+            return;
+        }
+        let closing = self.closing.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                _ = timeout(FAREWELL, answer::turn_away(stream)) => {}
+                () = closing.cancelled() => {}
+            }
+            drop(room);
+        });
     }
 
     /// Serves one connection until it ends.

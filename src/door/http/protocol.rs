@@ -2,7 +2,6 @@
 //! without TLS by its preface. A request is answered in the same way whichever it came over.
 
 use std::{
-    convert::Infallible,
     io,
     pin::Pin,
     sync::Arc,
@@ -87,13 +86,16 @@ impl<H: ServerHandler> Hall<H> {
         if let Err(problem) = ended {
             tracing::debug!(%problem, "a connection failed");
         }
-        connection.end().await;
     }
 
     async fn serve_one(self: &Arc<Self>, io: TokioIo<Begun>, connection: &Arc<Connection>) -> hyper::Result<()> {
         let served = service_fn(|request: Request<Incoming>| {
             let (hall, connection) = (Arc::clone(self), Arc::clone(connection));
-            async move { Ok::<_, Infallible>(hall.answer(&connection, request).await) }
+            async move {
+                let Some(open) = connection.seat().opens() else { return Err(GivenAway) };
+                let response = hall.answer(&connection, request).await;
+                Ok(response.map(|answer| open.until(answer)))
+            }
         });
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(self.config.head);
@@ -115,8 +117,9 @@ impl<H: ServerHandler> Hall<H> {
         let served = service_fn(|request: Request<Incoming>| {
             let (hall, connection, stream) = (Arc::clone(self), Arc::clone(connection), streams.begin());
             async move {
+                let Some(open) = connection.seat().opens() else { return Err(GivenAway) };
                 let response = hall.answer(&connection, request).await;
-                Ok::<_, Infallible>(response.map(|answer| stream.answered(answer)))
+                Ok(response.map(|answer| open.until(stream.answered(answer))))
             }
         });
         let config = &self.config;
@@ -155,6 +158,11 @@ impl<H: ServerHandler> Hall<H> {
 
 /// However short the bounds are, a connection is not looked at more often.
 const LOOK_AT_LEAST: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// Another connection has its place: nothing of it runs any more.
+#[derive(Debug, thiserror::Error)]
+#[error("its place was given to another connection")]
+struct GivenAway;
 
 /// Begins the tasks of HTTP/2 where they are waited for when the door closes.
 #[derive(Clone)]

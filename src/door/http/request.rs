@@ -52,7 +52,10 @@ impl<H: ServerHandler> Hall<H> {
         let let_in = self.let_in(&head.method, &head.uri, version, &head.headers, connection);
         drop(head.uri);
         let mut response = match let_in {
-            Ok(caller) => self.serve_message(&caller, head.headers, body).await,
+            Ok(caller) => {
+                connection.seat().is_known();
+                self.serve_message(&caller, head.headers, body).await
+            }
             Err(response) => *response,
         };
         let status = response.status();

@@ -14,6 +14,8 @@ use serde_json::{Map, Number, Value as Json};
 pub(super) struct Converter<'js> {
     date: Constructor<'js>,
     iso: Function<'js>,
+    /// What keeps what it holds where no key of an object shows it, with what is said of it.
+    closed: Vec<(Constructor<'js>, &'static str)>,
     /// What is left to be taken of one value.
     items: Cell<usize>,
     bytes: Cell<usize>,
@@ -23,7 +25,8 @@ impl<'js> Converter<'js> {
     pub(super) fn new(ctx: &Ctx<'js>) -> Result<Self> {
         let date: Constructor<'js> = ctx.globals().get("Date")?;
         let iso = date.get::<_, Object<'js>>("prototype")?.get("toISOString")?;
-        Ok(Self { date, iso, items: Cell::new(0), bytes: Cell::new(0) })
+        let closed = CLOSED.iter().filter_map(|(name, what)| Some((ctx.globals().get(*name).ok()?, *what))).collect();
+        Ok(Self { date, iso, closed, items: Cell::new(0), bytes: Cell::new(0) })
     }
 
     /// What `json` stands for, in the engine.
@@ -125,6 +128,10 @@ impl<'js> Converter<'js> {
             let text: String = self.iso.call((This(object.clone()),))?;
             return Ok(tag("$date", &text));
         }
+        // Its members would be none, and the caller would take `{}` for the whole of it.
+        if let Some((_, what)) = self.closed.iter().find(|(kind, _)| object.is_instance_of(kind.as_value())) {
+            return refused(format!("it gave {what}"));
+        }
         let mut members = Map::new();
         for key in object.own_keys::<String>(Filter::default()) {
             let key = key?;
@@ -194,6 +201,11 @@ fn tag(name: &str, text: &str) -> Json {
     Json::Object(members)
 }
 
+/// What no peer exchanges and what is to be given in its place.
+const CLOSED: [(&str, &str); 2] = [
+    ("Map", "a Map, which is no value peers exchange: give Object.fromEntries(map)"),
+    ("Set", "a Set, which is no value peers exchange: give [...set]"),
+];
 /// The greatest integer that keeps its digits, 2^53−1.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 /// How deeply what a handler gives may nest.
