@@ -1,9 +1,9 @@
 //! The bridge's side of one supervisor, from its start until nothing of its program is left, in a task of its own: whoever
 //! started the program may stop waiting, and the supervisor may be killed or stopped by what it supervises.
 
-use std::{io, time::Duration};
+use std::{io, path::PathBuf, time::Duration};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
     net::unix::OwnedReadHalf,
@@ -32,6 +32,7 @@ pub(super) enum Stage {
 /// Keeps one supervisor.
 #[derive(Debug)]
 pub(super) struct Keeper {
+    program: PathBuf,
     supervisor: Child,
     reports: Reports,
     mark: u64,
@@ -41,8 +42,14 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(supervisor: Child, read: OwnedReadHalf, mark: u64, asked: CancellationToken) -> Self {
-        Self { supervisor, reports: Reports::of(read), mark, asked, late: false }
+    pub(super) fn new(
+        program: PathBuf,
+        supervisor: Child,
+        read: OwnedReadHalf,
+        mark: u64,
+        asked: CancellationToken,
+    ) -> Self {
+        Self { program, supervisor, reports: Reports::of(read), mark, asked, late: false }
     }
 
     /// Tells what became of the start, and of the end.
@@ -111,10 +118,8 @@ impl Keeper {
             survivors,
             "the supervisor of a program {why}; what was left of it was killed by us"
         );
-        let (code, signal) = (
-            swept.head.and_then(|status| status.exit_status()),
-            swept.head.and_then(|status| status.terminating_signal()),
-        );
+        let code = swept.head.and_then(WaitStatus::exit_status);
+        let signal = swept.head.and_then(WaitStatus::terminating_signal);
         Ended { code, signal, by, left_behind: ended, survivors }
     }
 
@@ -122,7 +127,7 @@ impl Keeper {
     async fn clear(&mut self, head: Option<Pid>) -> Swept {
         let _ = self.supervisor.start_kill();
         let _ = timeout(GOES, self.supervisor.wait()).await;
-        sweep(self.mark, head, self.pid()).await
+        sweep(self.mark, &self.program, head, self.pid()).await
     }
 
     /// The supervisor, until it has been waited for.

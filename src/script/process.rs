@@ -109,7 +109,7 @@ mod posix {
             let asked = CancellationToken::new();
             let mut line = Line { socket, _asks: asked.clone().drop_guard() };
             let ((begun, begins), (tell, stage)) = (oneshot::channel(), watch::channel(Stage::Runs));
-            tokio::spawn(Keeper::new(supervisor, read, mark, asked).keep(begun, tell));
+            tokio::spawn(Keeper::new(self.program.clone(), supervisor, read, mark, asked).keep(begun, tell));
             line.write(&order).await?;
             let gone = |_| StartFault::System("the bridge is ending".into());
             let pid = begins.await.map_err(gone)??;

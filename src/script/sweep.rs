@@ -2,8 +2,8 @@
 //! descends from that, is killed, again and again until nothing is found any more.
 //!
 //! The bridge is the next in line for orphans then, so it reaps them too, each by its number: children that somebody else
-//! waits for are left alone. A program that lowers its own limit on file locks *and* kills its supervisor takes the mark off;
-//! what descends from a process that bears it is found even so.
+//! waits for are left alone. A program that lowers the mark of its
+//! own cannot take it off: an orphan of ours with any limit of that kind, which we have not, can only be a program's.
 
 use rustix::process::WaitStatus;
 
@@ -25,7 +25,7 @@ pub(super) use portable::{adopt, sweep};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::{collections::BTreeSet, time::Duration};
+    use std::{collections::BTreeSet, fs::Metadata, os::unix::fs::MetadataExt as _, path::Path, time::Duration};
 
     use rustix::process::{
         Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, pidfd_open,
@@ -47,9 +47,10 @@ mod linux {
         set_child_subreaper(Some(getpid()))
     }
 
-    /// Kills all of a run whose supervisor, if it has not been waited for, is `spare`.
-    pub(in super::super) async fn sweep(mark: u64, head: Option<Pid>, spare: Option<Pid>) -> Swept {
-        let mut sweep = Sweep { mark, head, spare, killed: BTreeSet::new(), exit: None };
+    /// Kills all of a run whose supervisor, if it has not been waited for, is `spare`. Supervisors are `program`.
+    pub(in super::super) async fn sweep(mark: u64, program: &Path, head: Option<Pid>, spare: Option<Pid>) -> Swept {
+        let program = program.metadata().ok().filter(|_| mark::of(getpid()).is_none()).map(|file| identity(&file));
+        let mut sweep = Sweep { mark, program, head, spare, killed: BTreeSet::new(), exit: None };
         let (late, mut quiet, mut left) = (Instant::now() + SWEPT, 0, 0);
         // One that forks and ends while it is looked for can be missed once.
         while quiet < 2 && Instant::now() < late {
@@ -73,6 +74,8 @@ mod linux {
 
     struct Sweep {
         mark: u64,
+        /// What our supervisors are; `None` when orphans cannot be told by having a limit.
+        program: Option<(u64, u64)>,
         head: Option<Pid>,
         spare: Option<Pid>,
         killed: BTreeSet<i32>,
@@ -87,21 +90,39 @@ mod linux {
                 let _ = kill_process_group(head, Signal::KILL);
             }
             let all = kin::everybody();
-            let marked = all.iter().filter(|one| Some(one.pid) != self.spare && mark::of(one.pid) == Some(self.mark));
-            let (dead, living): (Vec<&Seen>, Vec<&Seen>) = marked.partition(|one| one.dead);
-            for one in dead.into_iter().filter(|one| one.parent == getpid()) {
-                self.reap(one.pid);
+            let ours = |one: &&Seen| one.dead && one.parent == getpid() && self.is_known(one.pid);
+            let dead: Vec<Pid> = all.iter().filter(ours).map(|one| one.pid).collect();
+            for pid in dead {
+                self.reap(pid);
             }
-            let marked: Vec<Pid> = living.into_iter().map(|one| one.pid).collect();
+            let its = |one: &&Seen| !one.dead && Some(one.pid) != self.spare && self.is_its(one);
+            let marked: Vec<Pid> = all.iter().filter(its).map(|one| one.pid).collect();
             let others = kin::below(&all, &marked);
             let found = marked.len() + others.len();
-            for pid in marked.into_iter().filter(|pid| strike(*pid, Some(self.mark))) {
+            for pid in marked.into_iter().filter(|pid| strike(*pid, true)) {
                 self.killed.insert(pid.as_raw_nonzero().get());
             }
-            for pid in others.into_iter().filter(|pid| strike(*pid, None)) {
+            for pid in others.into_iter().filter(|pid| strike(*pid, false)) {
                 self.killed.insert(pid.as_raw_nonzero().get());
             }
             found
+        }
+
+        /// Whether a dead one is this run's, and nobody else waits for it.
+        fn is_known(&self, pid: Pid) -> bool {
+            let struck = self.killed.contains(&pid.as_raw_nonzero().get());
+            Some(pid) != self.spare && (struck || mark::of(pid) == Some(self.mark))
+        }
+
+        /// Whether it is of this run, or an orphan of a run that took its mark for another.
+        fn is_its(&self, one: &Seen) -> bool {
+            let Some(mark) = mark::of(one.pid) else { return false };
+            let orphan = || {
+                let is =
+                    std::fs::metadata(format!("/proc/{}/exe", one.pid.as_raw_nonzero())).map(|file| identity(&file));
+                one.parent == getpid() && self.program.is_some_and(|program| is.is_ok_and(|is| is != program))
+            };
+            mark == self.mark || orphan()
         }
 
         fn reap(&mut self, pid: Pid) {
@@ -113,10 +134,14 @@ mod linux {
         }
     }
 
+    fn identity(file: &Metadata) -> (u64, u64) {
+        (file.dev(), file.ino())
+    }
+
     /// Kills one, if it is still the one that was found.
-    fn strike(pid: Pid, wanted: Option<u64>) -> bool {
+    fn strike(pid: Pid, marked: bool) -> bool {
         let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { return kill_process(pid, Signal::KILL).is_ok() };
-        (wanted.is_none() || mark::of(pid) == wanted) && pidfd_send_signal(held, Signal::KILL).is_ok()
+        (!marked || mark::of(pid).is_some()) && pidfd_send_signal(held, Signal::KILL).is_ok()
     }
 
     /// How long it is gone on for.
@@ -127,6 +152,8 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod portable {
+    use std::path::Path;
+
     use rustix::process::{Pid, Signal, kill_process_group};
 
     use super::Swept;
@@ -139,7 +166,7 @@ mod portable {
 
     /// Kills the group of the program, which is all that is known of it.
     #[expect(clippy::unused_async, reason = "on Linux it waits")]
-    pub(in super::super) async fn sweep(_mark: u64, head: Option<Pid>, _spare: Option<Pid>) -> Swept {
+    pub(in super::super) async fn sweep(_mark: u64, _program: &Path, head: Option<Pid>, _spare: Option<Pid>) -> Swept {
         let _ = head.map(|head| kill_process_group(head, Signal::KILL));
         Swept::default()
     }
