@@ -113,6 +113,38 @@ async fn a_node_that_named_us_is_scripted_from_afar() {
     assert_eq!((&twice["code"], &twice["outcome"]), (&json!("already_running"), &json!("not_run")), "{twice}");
     assert!(!twice["message"].as_str().unwrap().contains('['), "{twice}");
     assert!(twice["message"].as_str().unwrap().contains("running already"), "{twice}");
+    let stopped = good(&mut client, "stop_script", at(json!({"name": "pump"}))).await;
+    assert_eq!(stopped["ended"]["signal"], 15);
+
+    // An installation takes longer than an answer: its end comes later, whatever its words say (F-29).
+    let npm = folder.path().join("npm-cli.js");
+    std::fs::write(&npm, "#!/bin/sh\necho '403 Forbidden'; [ \"$9\" = fine ]").unwrap();
+    std::os::unix::fs::symlink(&npm, folder.path().join("bin/npm")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&npm, mode).unwrap();
+    let added = good(&mut client, "add_package", at(json!({"spec": "fine"}))).await;
+    assert_eq!(added["output"], "403 Forbidden");
+    let failed = bad(&mut client, "add_package", at(json!({"spec": "not-fine"}))).await;
+    assert_eq!(failed["code"], "install_failed", "{failed}");
+    let problem = failed["problem"].as_str().unwrap();
+    assert!(problem.contains("403 Forbidden") && !problem.contains('['), "{failed}");
+    assert_ne!(failed["outcome"], "not_run", "{failed}");
+    assert_eq!(good(&mut client, "list_packages", at(json!({}))).await["packages"], json!([]));
+    good(&mut client, "delete_script", at(json!({"name": "pump"}))).await;
+    assert!(scripts.list().await.unwrap().scripts.is_empty());
+}
+
+/// What another node refuses is told as it is here: by its code, and that nothing ran.
+#[tokio::test]
+async fn a_refusal_from_afar_keeps_its_code() {
+    let broker = Broker::start().await.unwrap();
+    let url = broker.url();
+    let _hall = hall(&url, "hall", true, &["bench"]).await;
+    let (mut client, _node) = bench(&url, "bench", true, false).await;
+    let at = |mut arguments: Json| {
+        arguments["node"] = "hall".into();
+        arguments
+    };
     for (tool, arguments) in [
         ("read_script", json!({"name": "nope"})),
         ("start_script", json!({"name": "nope"})),
@@ -134,25 +166,6 @@ async fn a_node_that_named_us_is_scripted_from_afar() {
         assert_eq!((&error["code"], &error["outcome"]), (&json!("bad_argument"), &json!("not_run")), "{tool}: {error}");
         assert_eq!(error["peer_error"], Json::Null, "{tool}: {error}");
     }
-    let stopped = good(&mut client, "stop_script", at(json!({"name": "pump"}))).await;
-    assert_eq!(stopped["ended"]["signal"], 15);
-
-    // An installation takes longer than an answer: its end comes later, whatever its words say (F-29).
-    let npm = folder.path().join("npm-cli.js");
-    std::fs::write(&npm, "#!/bin/sh\necho '403 Forbidden'; [ \"$9\" = fine ]").unwrap();
-    std::os::unix::fs::symlink(&npm, folder.path().join("bin/npm")).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&npm, mode).unwrap();
-    let added = good(&mut client, "add_package", at(json!({"spec": "fine"}))).await;
-    assert_eq!(added["output"], "403 Forbidden");
-    let failed = bad(&mut client, "add_package", at(json!({"spec": "not-fine"}))).await;
-    assert_eq!(failed["code"], "install_failed", "{failed}");
-    let problem = failed["problem"].as_str().unwrap();
-    assert!(problem.contains("403 Forbidden") && !problem.contains('['), "{failed}");
-    assert_ne!(failed["outcome"], "not_run", "{failed}");
-    assert_eq!(good(&mut client, "list_packages", at(json!({}))).await["packages"], json!([]));
-    good(&mut client, "delete_script", at(json!({"name": "pump"}))).await;
-    assert!(scripts.list().await.unwrap().scripts.is_empty());
 }
 
 /// Not named, not signed, not scriptable, not there: each is told apart, and nothing ran.
