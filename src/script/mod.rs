@@ -5,7 +5,7 @@
 //! scripts and handlers of fakes alike, begins here and nowhere else.
 //!
 //! [`Scripts`] are peers kept as programs: a directory of them, their runs, what they write, their packages; and
-//! [`scripting`] is what another node may do with them.
+//! `scripting` is what another node may do with them.
 
 mod environment;
 mod fault;

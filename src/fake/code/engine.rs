@@ -315,7 +315,7 @@ mod tests {
         assert!(said[0].faults.is_empty(), "{:?}", said[0].faults);
         let answer = said.remove(1);
         assert_eq!(answer.id, 1);
-        answer.error.map_or(Ok(answer.result.unwrap()), Err)
+        answer.error.map_or_else(|| Ok(answer.result.unwrap()), Err)
     }
 
     fn fault(source: &str) -> String {

@@ -1,7 +1,7 @@
 //! Code that the script of a fake brings along: what answers some of its methods.
 //!
 //! None of it runs in this process. JavaScript runs in a process of our own binary ([`child`]) that knows the language and
-//! nothing else ([`engine`]); Python in an interpreter under the supervisor of programs ([`crate::script`]), with limits, and
+//! nothing else (`engine`); Python in an interpreter under the supervisor of programs ([`crate::script`]), with limits, and
 //! with whatever else the user may do. Each fake that brings some along has its own. Nothing here is there for anybody who did
 //! not start the bridge with `--allow-exec`.
 

@@ -17,7 +17,7 @@
 //! ours; while somebody does, we stay away. So it is after we were displaced, whoever chose our name; and after any other end of
 //! a connection for whoever announces another shape than we do: a broker may throw us off without saying why.
 //!
-//! **What is below** ([`connect`]): the socket, TLS where the address wants it, and a WebSocket where it says so. The client
+//! **What is below** (`connect`): the socket, TLS where the address wants it, and a WebSocket where it says so. The client
 //! library is given the finished stream and knows of none of them.
 //!
 //! **The end.** [`Outbound::Leave`], or dropping the sender, leaves in order. Dropping the receiver cuts the connection,
