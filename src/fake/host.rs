@@ -77,6 +77,8 @@ pub(super) struct Reservation {
 /// Who has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
+    /// A peer that the key file lists, be it there or not.
+    Listed,
     /// The peer beside which fakes stand.
     Bridge,
     /// Another fake of this process.
@@ -166,6 +168,9 @@ impl Fakes {
         };
         let reserved = self.shared.reserve(&name)?;
         let starting = async {
+            if stage.is_listed(&name) {
+                return Err(StartFault::NameTaken(Taken::Listed));
+            }
             self.shared.is_free(&name).await?;
             let hands = hands(stage, &name, &plan).await?;
             let standing = Standing::up(stage, reserved, &name, plan, hands)?;

@@ -16,7 +16,7 @@ use crate::{
     },
     wire::{
         PeerName, Prefix, Topics,
-        signing::{Kin, Listed, Minter},
+        signing::{Kin, Listed, Minter, VerifierKey},
     },
 };
 
@@ -103,6 +103,22 @@ impl Stage {
             gates.push((*id, gate));
         }
         Ok((links, Gates(gates), key))
+    }
+
+    /// Whether our own key file lists the name with another key than that of a fake: then it is somebody's, there or not.
+    pub(super) fn is_listed(&self, name: &PeerName) -> bool {
+        let signings = self.ways.iter().filter_map(|(_, way)| match way {
+            Way::Broker(like) => like.signing.as_ref()?.peers.as_ref(),
+            Way::Hub(_) => None,
+        });
+        signings.flatten().any(|(peer, key)| peer == name && !self.is_of_a_fake(name, key))
+    }
+
+    fn is_of_a_fake(&self, name: &PeerName, key: &VerifierKey) -> bool {
+        match (self.kin.as_ref().map(|kin| kin.key_of(name).listed), key) {
+            (Some(Listed::Public(ours)), VerifierKey::Ed25519(listed)) => ours == **listed,
+            _ => false,
+        }
     }
 
     fn signing(&self, like: Option<&Signing>, name: &PeerName) -> Option<Signing> {

@@ -188,6 +188,9 @@ fn unusable_name(problem: String) -> PlantError {
 /// Why the name is taken, in a sentence.
 pub(super) fn taken(name: &PeerName, who: Taken) -> String {
     match who {
+        Taken::Listed => format!(
+            "the key file of this bridge lists '{name}' as a peer: the device of that name could not come while a fake has it"
+        ),
         Taken::Bridge => format!("'{name}' is the name of this bridge itself"),
         Taken::Fake => format!("'{name}' is already being served here. Stop it first, or use another name."),
         Taken::Peer => format!(

@@ -273,6 +273,9 @@ async fn f33_a_fake_on_a_signed_network_signs_as_itself() {
     assert_eq!((key.kind, key.public.as_deref()), ("Ed25519", entry["double"]["public"].as_str()));
     assert_ne!(key.public.as_deref(), Some("A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="), "not the bridge's own");
     assert!(warnings.iter().any(|warning| warning.contains("of nobody else")), "{warnings:?}");
+    // Not there yet, and still somebody's: its device could not come beside a fake.
+    let of_a_device = bridge.start("lists").await.unwrap_err();
+    assert!(of_a_device.to_string().contains("the key file of this bridge lists 'lists'"), "{of_a_device}");
     let join = |me: &str, secret: &str, peers: Json| {
         let file = json!({"name": me, "secret": secret, "peers": peers});
         let mut config = by_broker(&broker, me);
