@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Some((chore, rest)) if chore == "test" => test::run_all(rest),
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
         Some((chore, [])) if chore == "conform" => conform::all(),
-        Some((chore, [])) if chore == "layout" => bench::layout::run(),
+        Some((chore, rest)) if chore == "layout" => bench::layout::run(rest),
         Some((chore, [])) if chore == "install" => install::all(),
         _ => Err(USAGE.to_owned()),
     };
@@ -38,6 +38,7 @@ usage: cargo xtask <chore>
   bench [--quick | --peers] [--binary FILE]
                    measure what a call through the bridge costs, beside the same call without it
   conform          run the MCP conformance suite against our door, and judge it by tests/conformance/expected.txt
-  layout           trace a session of the release binary (needs valgrind) and write build/startup.ld, by which a
+  layout [--binary FILE]
+                   trace a session of the release binary (needs valgrind) and write build/startup.ld, by which a
                    release is laid out; after a change that moves much of what runs in every session
   install          only install: mosquitto, and under target/interop a Node and a Python tree";

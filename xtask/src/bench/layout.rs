@@ -19,9 +19,13 @@ use crate::install::repository;
 /// Calls of each peer: what runs once in a while, like an allocation that grows, is to run too.
 const CALLS: usize = 50;
 
-/// Traces the release binary and writes `build/startup.ld`.
-pub(crate) fn run() -> Result<(), String> {
-    let binary = super::build(true)?;
+/// Traces the release binary, or the release `--binary FILE` names, and writes `build/startup.ld`.
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let binary = match words {
+        [] => super::build(true)?,
+        [flag, file] if flag == "--binary" => PathBuf::from(file),
+        _ => return Err("usage: cargo xtask layout [--binary FILE]".to_owned()),
+    };
     let trace = binary.with_file_name("plantbridge.callgrind");
     session(&binary, &trace)?;
     let text = fs::read_to_string(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
