@@ -1,24 +1,16 @@
 //! `delete_script`: delete a script.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::{named, scripts::Who};
+use super::{
+    named,
+    scripts::{ScriptArgs, Who},
+};
 use crate::{
     mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, registry::Need},
     plant::Plant,
 };
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Args {
-    /// Its name: letters, digits, dots, dashes, underscores. A name, not a path, and without its ending.
-    #[schemars(length(min = 1, max = 64))]
-    name: String,
-    /// The node whose scripts are meant, if not this bridge's own: it must have named this bridge in --scriptable-by.
-    #[schemars(length(min = 1, max = 128))]
-    node: Option<String>,
-}
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answer {
@@ -47,7 +39,7 @@ pub(super) fn tool() -> Tool {
     Tool::new(spec, run)
 }
 
-async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
+async fn run(plant: Plant, args: ScriptArgs, context: CallContext) -> Result<Answer, ToolError> {
     let who = Who::new(&context, args.node);
     let file = plant.delete_script(&who.at(), &args.name).await?;
     Ok(Answer {

@@ -1,24 +1,16 @@
 //! `read_script`: read a kept script.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::{look, scripts::Who};
+use super::{
+    look,
+    scripts::{ScriptArgs, Who},
+};
 use crate::{
     mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, registry::Need},
     plant::Plant,
 };
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Args {
-    /// Its name: letters, digits, dots, dashes, underscores. A name, not a path, and without its ending.
-    #[schemars(length(min = 1, max = 64))]
-    name: String,
-    /// The node whose scripts are meant, if not this bridge's own: it must have named this bridge in --scriptable-by.
-    #[schemars(length(min = 1, max = 128))]
-    node: Option<String>,
-}
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answer {
@@ -49,7 +41,7 @@ pub(super) fn tool() -> Tool {
     Tool::new(spec, run)
 }
 
-async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
+async fn run(plant: Plant, args: ScriptArgs, context: CallContext) -> Result<Answer, ToolError> {
     let who = Who::new(&context, args.node);
     let read = look(&context, async { Ok(plant.read_script(&who.at(), &args.name).await?) }).await?;
     Ok(Answer {

@@ -1,16 +1,13 @@
 //! `remove_package`: remove a package of scripts.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::{
-    few,
-    scripts::{ManagerArgument, Who},
-};
+use super::scripts::{ManagerArgument, PackagesAnswer, change_packages};
 use crate::{
-    mcp::{CallContext, Hints, Source, Spec, Tool, ToolError, registry::Need},
+    mcp::{CallContext, Hints, Spec, Tool, ToolError, registry::Need},
     plant::Plant,
-    script::{Packager, Wanted},
+    script::Wanted,
 };
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -27,22 +24,6 @@ struct Args {
     node: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct Answer {
-    /// What was asked for.
-    package: String,
-    /// The node it is on, if it is not this bridge.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<String>,
-    manager: String,
-    /// What the package manager wrote, its end if that is long.
-    output: String,
-    /// What is to be known.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    notes: Vec<String>,
-    source: Source,
-}
-
 pub(super) fn tool() -> Tool {
     let spec = Spec {
         name: "remove_package",
@@ -55,19 +36,8 @@ pub(super) fn tool() -> Tool {
     Tool::new(spec, run)
 }
 
-async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, ToolError> {
-    let manager = Packager::from(args.manager);
-    let wanted = Wanted { spec: args.name.clone(), manager, allow_install_scripts: false };
-    let who = Who::new(&context, args.node);
-    let progress = context.progress.clone();
-    let note = |line: &str| progress.note(line);
-    let changed = plant.change_packages(&who.at(), &wanted, false, note).await?;
-    Ok(Answer {
-        package: args.name,
-        node: who.other(&plant),
-        manager: manager.as_str().to_owned(),
-        output: changed.output,
-        notes: few(&changed.notes),
-        source: who.source(&plant),
-    })
+async fn run(plant: Plant, args: Args, context: CallContext) -> Result<PackagesAnswer, ToolError> {
+    let Args { name, manager, node } = args;
+    let wanted = Wanted { spec: name, manager: manager.into(), allow_install_scripts: false };
+    change_packages(&plant, &context, node, wanted, false).await
 }
