@@ -278,3 +278,18 @@ impl Client {
         self.ended.await.unwrap()
     }
 }
+
+/// The parameters of a request of a revision without `initialize`, which says in each what others say once.
+pub(crate) fn inline(version: &str, mut params: Json) -> Json {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}
+    });
+    params
+}
+
+/// The same of the newest revision.
+pub(crate) fn newest(params: Json) -> Json {
+    inline("2026-07-28", params)
+}

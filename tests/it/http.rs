@@ -17,6 +17,15 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
+use tokio_rustls::{
+    TlsConnector,
+    client::TlsStream,
+    rustls::{
+        ClientConfig, RootCertStore,
+        crypto::ring::default_provider,
+        pki_types::{CertificateDer, ServerName},
+    },
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -1020,23 +1029,48 @@ async fn doors_that_must_not_open_do_not() {
     }
 }
 
+/// A certificate for `localhost`, in files.
+pub(crate) struct Certificate {
+    pub(crate) chain: std::path::PathBuf,
+    pub(crate) key: std::path::PathBuf,
+    der: CertificateDer<'static>,
+    _folder: tempfile::TempDir,
+}
+
+impl Certificate {
+    pub(crate) fn made() -> Self {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        Self { chain: certificate, key, der: made.cert.der().clone(), _folder: folder }
+    }
+
+    /// A connection of a client that believes this certificate and offers these protocols.
+    pub(crate) async fn connect(&self, address: SocketAddr, offered: &[&str]) -> TlsStream<TcpStream> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.der.clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(std::sync::Arc::new(default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+        let mut config = builder.with_no_client_auth();
+        config.alpn_protocols = offered.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let connector = TlsConnector::from(std::sync::Arc::new(config));
+        let stream = TcpStream::connect(address).await.unwrap();
+        connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap()
+    }
+}
+
 /// With a certificate the door speaks TLS and nothing else; a client that never greets is not waited for without end.
 #[tokio::test]
 async fn a_door_with_a_certificate_speaks_tls() {
-    use tokio_rustls::{
-        TlsConnector,
-        rustls::{ClientConfig, RootCertStore, crypto::ring::default_provider, pki_types::ServerName},
-    };
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    assert!(DoorTls::load(&key, &certificate).is_err(), "the wrong way round");
+    let made = Certificate::made();
+    let (certificate, key) = (&made.chain, &made.key);
+    assert!(DoorTls::load(key, certificate).is_err(), "the wrong way round");
 
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     let hosts = Hosts::new(local.ip(), &[], &[]).unwrap();
-    let tls = Some(DoorTls::load(&certificate, &key).unwrap());
+    let tls = Some(DoorTls::load(certificate, key).unwrap());
     let config = HttpConfig { head: Duration::from_millis(500), ..HttpConfig::default() };
     let door = HttpDoor::bind(local, Rules { keys: Keys::default(), hosts, tls }, config).await.unwrap();
     let (address, stop) = (door.address().unwrap(), CancellationToken::new());
@@ -1049,13 +1083,7 @@ async fn a_door_with_a_certificate_speaks_tls() {
     assert!(silent.is_closed().await && plain.is_closed().await);
     assert!(!plain.read.starts_with(b"HTTP"), "nothing is said in the clear");
 
-    let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let builder = ClientConfig::builder_with_provider(std::sync::Arc::new(default_provider()));
-    let client = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
-    let connector = TlsConnector::from(std::sync::Arc::new(client.with_no_client_auth()));
-    let stream = TcpStream::connect(address).await.unwrap();
-    let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+    let mut stream = made.connect(address, &[]).await;
     stream.write_all(&post(&[HOST, TYPE, "Connection: close"], &echo("sealed"))).await.unwrap();
     let mut told = String::new();
     stream.read_to_string(&mut told).await.unwrap();

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     harness::{Client, Setup},
-    http::{Open, PATIENCE, call, echo},
+    http::{Certificate, Open, PATIENCE, call, echo},
 };
 
 /// One connection, and what drives it.
@@ -394,17 +394,9 @@ async fn progress_is_streamed() {
 /// HTTP/2 is agreed on in the TLS greeting; without it HTTP/1.1 is spoken.
 #[tokio::test]
 async fn tls_agrees_on_a_protocol() {
-    use tokio_rustls::{
-        TlsConnector,
-        rustls::{ClientConfig, RootCertStore, crypto::ring::default_provider, pki_types::ServerName},
-    };
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let made = Certificate::made();
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let tls = Some(DoorTls::load(&certificate, &key).unwrap());
+    let tls = Some(DoorTls::load(&made.chain, &made.key).unwrap());
     let rules = Rules { keys: Keys::default(), hosts: Hosts::new(local.ip(), &[], &[]).unwrap(), tls };
     let door = HttpDoor::bind(local, rules, HttpConfig::default()).await.unwrap();
     let (address, stop) = (door.address().unwrap(), CancellationToken::new());
@@ -414,15 +406,7 @@ async fn tls_agrees_on_a_protocol() {
     for (offered, agreed) in
         [(vec!["h2", "http/1.1"], Some("h2")), (vec!["http/1.1"], Some("http/1.1")), (vec![], None)]
     {
-        let mut roots = RootCertStore::empty();
-        roots.add(made.cert.der().clone()).unwrap();
-        let builder = ClientConfig::builder_with_provider(std::sync::Arc::new(default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
-        let mut config = builder.with_no_client_auth();
-        config.alpn_protocols = offered.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let connector = TlsConnector::from(std::sync::Arc::new(config));
-        let stream = TcpStream::connect(address).await.unwrap();
-        let stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+        let stream = made.connect(address, &offered).await;
         assert_eq!(stream.get_ref().1.alpn_protocol(), agreed.map(str::as_bytes));
         if agreed == Some("h2") {
             let mut wire = Wire::over(stream, &client::Builder::new()).await;

@@ -10,16 +10,7 @@ use plantbridge::mcp::{
 use serde_json::{Value as Json, json};
 use tokio::time::Instant;
 
-use crate::harness::{Client, Setup, tools};
-
-fn inline(version: &str, mut params: Json) -> Json {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": version,
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {}
-    });
-    params
-}
+use crate::harness::{Client, Setup, inline, tools};
 
 /// F-06: the revisions with `initialize` are answered as asked for, unknown ones with the newest that has it.
 #[tokio::test]

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use tokio::sync::mpsc;
 
 use crate::{
-    harness::{Client, Setup, nowhere},
+    harness::{Client, Setup, newest, nowhere},
     plant::{bridge_over, joined},
     silence::ByHand,
 };
@@ -23,15 +23,6 @@ async fn client_of(plant: Plant, offer: Offer) -> Client {
     let mut client = Client::over(plant, tools::all(), &Setup { offer, ..Setup::default() });
     client.initialize("2025-11-25").await;
     client
-}
-
-fn newest(mut params: Json) -> Json {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {}
-    });
-    params
 }
 
 /// What a resource reads, as text, with its type.

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    harness::{Client, Setup},
+    harness::{Client, Setup, newest},
     http::{BOTH, HOST, Open, TYPE, Wire, post},
     plant::joined,
     silence::{ByHand, attached, name, subscribers},
@@ -22,16 +22,6 @@ const PRESS: &str = "peer://works/press/state";
 
 fn of(uri: &str) -> Json {
     json!({"uri": uri})
-}
-
-/// The parameters of a request of the newest revision.
-fn newest(mut params: Json) -> Json {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {}
-    });
-    params
 }
 
 fn listen(uris: &[&str]) -> Json {
