@@ -29,6 +29,7 @@ use crate::{
     },
     node::{Identity, Node, Running, Serving},
     plant::{Plant, Settings},
+    script::own_program,
     wire::{
         PeerName,
         name::Prefix,
@@ -347,12 +348,6 @@ fn tell_exec() {
     tracing::warn!(
         "that may start a fake. JavaScript is shut in; Python may do what this user may. Never beside a plant."
     );
-}
-
-/// Our own binary, even one that was replaced on the disk since it started.
-fn own_program() -> PathBuf {
-    let own = PathBuf::from("/proc/self/exe");
-    if cfg!(target_os = "linux") && own.exists() { own } else { std::env::current_exe().unwrap_or(own) }
 }
 
 fn broker_at(named: &str, url: &str, prefix: &Prefix, name: &PeerName) -> Result<mqtt::Config, StartError> {

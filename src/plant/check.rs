@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{ContractSource, Plant, PlantError, Purpose, Unsaid, contracts::beside, is_fake};
+use super::{ContractSource, Plant, PlantError, Purpose, Unsaid, is_fake};
 use crate::{
     contract::{
         Contract, Description,
         compat::{self, Difference, Report},
     },
+    script::beside,
     wire::PeerName,
 };
 

@@ -55,8 +55,8 @@ pub use scripting::{NAMESPACE, served};
 pub use specifier::Wanted;
 pub use store::ScriptName;
 
-/// Does what waits for a disk on a thread where that holds up nobody.
-async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Does what waits for a disk, or computes for long, on a thread where that holds up nobody.
+pub(crate) async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(ended) => match ended.try_into_panic() {
@@ -65,6 +65,13 @@ async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
             Err(_) => std::future::pending().await,
         },
     }
+}
+
+/// Our own binary, even one that was replaced on the disk since it started.
+#[must_use]
+pub fn own_program() -> std::path::PathBuf {
+    let own = std::path::PathBuf::from("/proc/self/exe");
+    if cfg!(target_os = "linux") && own.exists() { own } else { std::env::current_exe().unwrap_or(own) }
 }
 
 /// How a program ended, in words.

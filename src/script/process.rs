@@ -70,13 +70,10 @@ mod posix {
     }
 
     impl Supervisor {
-        /// The one this process is able to be: its own binary, even one that was replaced on the disk since it started.
+        /// The one this process is able to be.
         #[must_use]
         pub fn own() -> Self {
-            if cfg!(target_os = "linux") {
-                return Self::at("/proc/self/exe".into());
-            }
-            Self::at(std::env::current_exe().unwrap_or_else(|_| "plantbridge".into()))
+            Self::at(super::super::own_program())
         }
 
         /// The binary at `program`, which must be plantbridge.

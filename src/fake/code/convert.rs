@@ -8,7 +8,9 @@ use rquickjs::{
     function::{Constructor, This},
     object::Property,
 };
-use serde_json::{Map, Number, Value as Json};
+use serde_json::{Map, Value as Json};
+
+use crate::wire::{Value, tagged::to_json};
 
 /// Converts. It holds what it needs of the language as that was at first, whatever handlers do to it later.
 pub(super) struct Converter<'js> {
@@ -91,7 +93,7 @@ impl<'js> Converter<'js> {
         match value.type_of() {
             Type::Uninitialized | Type::Undefined | Type::Null => Ok(Json::Null),
             Type::Bool => Ok(Json::Bool(value.as_bool().unwrap_or_default())),
-            Type::Int | Type::Float => Ok(number(value.as_number().unwrap_or(f64::NAN))),
+            Type::Int | Type::Float => Ok(to_json(Value::Float(value.as_number().unwrap_or(f64::NAN)))),
             Type::String => self.text(value).map(Json::String),
             Type::Array => self.array(value, depth),
             Type::Object | Type::Proxy => self.object(value, depth),
@@ -173,28 +175,6 @@ fn spend(left: &Cell<usize>, wanted: usize, over: impl FnOnce() -> String) -> st
     Ok(())
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "within ±(2^53−1) it is exact")]
-fn number(number: f64) -> Json {
-    if number.fract() == 0.0 && number.abs() <= MAX_SAFE {
-        return Json::Number((number as i64).into());
-    }
-    Number::from_f64(number).map_or_else(
-        || {
-            tag(
-                "$number",
-                if number.is_nan() {
-                    "NaN"
-                } else if number > 0.0 {
-                    "Infinity"
-                } else {
-                    "-Infinity"
-                },
-            )
-        },
-        Json::Number,
-    )
-}
-
 fn tag(name: &str, text: &str) -> Json {
     let mut members = Map::with_capacity(1);
     members.insert(name.to_owned(), text.into());
@@ -206,8 +186,6 @@ const CLOSED: [(&str, &str); 2] = [
     ("Map", "a Map, which is no value peers exchange: give Object.fromEntries(map)"),
     ("Set", "a Set, which is no value peers exchange: give [...set]"),
 ];
-/// The greatest integer that keeps its digits, 2^53−1.
-const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 /// How deeply what a handler gives may nest.
 const MAX_DEPTH: usize = 64;
 /// Values in what a handler gives.

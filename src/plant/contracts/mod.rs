@@ -16,6 +16,7 @@ use super::{Plant, PlantError, nearest};
 pub use crate::script::{FileFault, NameFault};
 use crate::{
     contract::{Contract, Problem},
+    script::beside,
     wire::Value,
 };
 
@@ -131,18 +132,6 @@ impl Plant {
         let store = self.shared.contracts.store()?;
         let wanted = name.clone();
         beside(move || store.delete(&wanted, &condition)).await.map_err(|fault| writing(name.as_str(), fault))
-    }
-}
-
-/// Does what waits for a disk, or computes for long, on a thread where that holds up nobody.
-pub(super) async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(ended) => match ended.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is being taken down, and whoever waits here with it.
-            Err(_) => std::future::pending().await,
-        },
     }
 }
 

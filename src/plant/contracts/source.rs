@@ -3,10 +3,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{ContractName, LARGEST, beside};
+use super::{ContractName, LARGEST};
 use crate::{
     contract::{Contract, Description, Problem, rebuild::rebuild, written},
     plant::{Plant, PlantError},
+    script::beside,
     wire::Value,
 };
 
