@@ -1,8 +1,16 @@
 //! How long to wait before the next connection, and what a series of short-lived connections means.
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use crate::link::{DownKind, DownReason};
+
+/// A number that no other process draws, nor this one again: for pauses that must not end together, and for names that are
+/// nobody else's.
+pub(super) fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
 
 /// The pauses between connections.
 #[derive(Debug)]

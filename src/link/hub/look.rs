@@ -3,8 +3,6 @@
 //!
 //! The look announces itself under a name nobody else has, because a hub tells nobody else who is there; it sends no frame.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
@@ -12,6 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::socket::{Socket, Turn};
 use super::{Config, LEFTOVER, joining};
+use crate::link::backoff;
 use crate::link::holder::Look;
 use crate::link::seat::down;
 use crate::link::tls::Tls;
@@ -41,7 +40,7 @@ pub(super) async fn is_free(
 /// Announces the look, and hears who is there. A hub that binds names to tokens does not answer it: then nobody goes by our
 /// name who has not our token. One that falls silent or ends the connection is met again when we join.
 async fn look(config: &Config, socket: &mut Socket, minds: &(dyn Fn(&Known) -> bool + Sync)) -> bool {
-    let seed = RandomState::new().build_hasher().finish();
+    let seed = backoff::seed();
     let Ok(name) = PeerName::configured(&format!("look-{seed:016x}")) else { return false };
     let Ok((packet, _)) = Packet::event("presence", flat::announcement(&name, None)).write() else { return false };
     if socket.feed_text(Engine::Message(&packet).write()).is_err() {

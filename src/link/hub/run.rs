@@ -1,13 +1,10 @@
 //! One connection after another, with pauses between.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
-
 use tokio::sync::mpsc;
 
 use super::connection::{Connection, FAREWELL};
 use super::{Config, joining, look};
-use crate::link::backoff::Backoff;
+use crate::link::backoff::{self, Backoff};
 use crate::link::holder::Look;
 use crate::link::seat::{End, Seat, opens};
 use crate::link::tls::Tls;
@@ -16,7 +13,7 @@ use crate::link::{DownKind, LinkEvent, Outbound, socket};
 /// The task of a link.
 pub(super) async fn run(config: Config, commands: mpsc::Receiver<Outbound>, events: mpsc::Sender<LinkEvent>) {
     // Random, so that two processes of one configuration do not retry in step.
-    let seed = RandomState::new().build_hasher().finish();
+    let seed = backoff::seed();
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.hub.is_tls());
     let mut looks = Look::first(config.looks);

@@ -4,8 +4,6 @@
 //!
 //! The look has a client id nobody else has, no presence and no will, and publishes nothing.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use rumqttc::{AsyncClient, Event, EventLoop, Outgoing, Packet, Publish, QoS, SubscribeReasonCode};
@@ -13,6 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::trouble::{self, Stage};
 use super::{Config, LEFTOVER, Tls, options};
+use crate::link::backoff;
 use crate::link::holder::Look;
 use crate::link::seat::down;
 use crate::link::{DownKind, DownReason, socket};
@@ -33,7 +32,7 @@ pub(super) async fn is_free(
     looks: Look,
     ours: Option<&str>,
 ) -> Result<(), DownReason> {
-    let seed = RandomState::new().build_hasher().finish();
+    let seed = backoff::seed();
     let client_id = format!("msgrpc-{}-look-{seed:016x}", config.topics.me());
     let unseen = Config { announce: false, ..config.clone() };
     let parted = socket::Parted::default();

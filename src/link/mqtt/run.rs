@@ -1,15 +1,12 @@
 //! One connection after another, with pauses between.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
-
 use tokio::sync::mpsc;
 
 use super::connection;
 use super::look;
 use super::signing::Guard;
 use super::{Config, Tls};
-use crate::link::backoff::Backoff;
+use crate::link::backoff::{self, Backoff};
 use crate::link::holder::Look;
 use crate::link::seat::{End, Seat, opens};
 use crate::link::{DownKind, DownReason, LinkEvent, Outbound};
@@ -34,7 +31,7 @@ pub(super) fn seat(
 async fn keep(seat: &mut Seat<Config, Guard>) {
     let config = &seat.config;
     // Random, so that two processes of one configuration do not retry in step.
-    let seed = RandomState::new().build_hasher().finish();
+    let seed = backoff::seed();
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.broker.is_tls());
     let mut looks = Look::first(config.looks);

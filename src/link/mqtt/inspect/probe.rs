@@ -1,7 +1,5 @@
 //! The connection things are tried on: one question at a time, each with an end.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +10,7 @@ use rumqttc::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Greeting;
+use crate::link::backoff;
 use crate::link::mqtt::trouble::{self, Stage};
 use crate::link::mqtt::{Config, Tls, options};
 use crate::link::seat::down;
@@ -56,7 +55,7 @@ impl Probe {
         patience: Duration,
         until: Instant,
     ) -> Self {
-        let seed = RandomState::new().build_hasher().finish();
+        let seed = backoff::seed();
         let me = config.topics.me();
         let client_id = if as_ourselves { format!("msgrpc-{me}") } else { format!("msgrpc-{me}-doctor-{seed:016x}") };
         let parted = Parted::default();

@@ -1,7 +1,5 @@
 //! The connection of a tap, and the next one when it is lost.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Shared, Tapped};
-use crate::link::backoff::Backoff;
+use crate::link::backoff::{self, Backoff};
 use crate::link::mqtt::connection::inbound;
 use crate::link::mqtt::trouble::{self, Stage};
 use crate::link::mqtt::{Tls, options, run};
@@ -30,7 +28,7 @@ const TURN: u32 = 128;
 pub(super) async fn run(shared: Arc<Shared>, number: u64, stop: CancellationToken) {
     let config = &shared.config;
     // Random, so that two taps of one configuration neither share a client id nor retry in step.
-    let seed = RandomState::new().build_hasher().finish();
+    let seed = backoff::seed();
     let client_id = format!("msgrpc-{}-tap-{seed:016x}", config.topics.me());
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max, seed);
     let mut tls = config.tls.clone().filter(|_| config.broker.is_tls());
