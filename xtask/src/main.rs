@@ -9,6 +9,7 @@ mod bench;
 mod command;
 mod conform;
 mod install;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
         Some((chore, [])) if chore == "conform" => conform::all(),
         Some((chore, rest)) if chore == "layout" => bench::layout::run(rest),
+        Some((chore, rest)) if chore == "soak" => soak::run(rest),
         Some((chore, [])) if chore == "install" => install::all(),
         _ => Err(USAGE.to_owned()),
     };
@@ -41,4 +43,7 @@ usage: cargo xtask <chore>
   layout [--binary FILE]
                    trace a session of the release binary (needs valgrind) and write build/startup.ld, by which a
                    release is laid out; after a change that moves much of what runs in every session
+  soak [--for TIME] [--seed N] [--binary FILE]
+                   use the bridge for five minutes, or 90s, 5m, 2h, on a network that fails as the seed's plan says, and
+                   check that no command ran twice, that what was said is true, and that nothing is left
   install          only install: mosquitto, and under target/interop a Node and a Python tree";

@@ -3,8 +3,8 @@
 //! Both are measured in turns, block by block, over the same broker and against the same peer, so that whatever else the
 //! machine does falls on both. The ratios of one run are the result; a time alone says more about the machine.
 
-mod bridge;
-mod broker;
+pub(crate) mod bridge;
+pub(crate) mod broker;
 mod checks;
 mod crowds;
 mod fakes;
@@ -14,7 +14,7 @@ mod hub;
 pub(crate) mod layout;
 mod library;
 mod looks;
-mod mqtt;
+pub(crate) mod mqtt;
 mod pack;
 mod peer;
 mod placement;
@@ -202,7 +202,7 @@ fn serve() -> Result<(), String> {
 }
 
 /// Builds the bridge.
-fn build(release: bool) -> Result<PathBuf, String> {
+pub(crate) fn build(release: bool) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository()).args(["build", "--quiet", "--locked", "--bin", "plantbridge"]);
     // The development build is the one the tests have just used.
