@@ -49,10 +49,13 @@ fn of_command(command: &Command) -> Vec<String> {
 }
 
 fn of_left(left: &Left) -> Vec<String> {
-    let Left { listed, held, retained, connections } = left;
+    let Left { listed, held, retained, descriptors: (before, after), connections } = left;
     let mut wrong: Vec<String> = listed.iter().map(|what| format!("the bridge still lists {what}")).collect();
     wrong.extend(held.iter().cloned());
     wrong.extend(retained.iter().map(|what| format!("the broker still keeps {what}")));
+    if after > before {
+        wrong.push(format!("{before} descriptors before the load are {after} after it"));
+    }
     if *connections > 0 {
         wrong.push(format!("{connections} connections too many are left at the broker"));
     }
@@ -190,6 +193,7 @@ mod tests {
             left.held = state.held();
         });
         finds("still keeps", |_, left| left.retained.push("presence/soak-bridge: offline".to_owned()));
+        finds("descriptors before the load", |_, left| left.descriptors = (4, 5));
         finds("connections too many", |_, left| left.connections = 1);
         let given_back = found(|state, left| {
             state.hold("p-01", "e1", "a subscription", true);

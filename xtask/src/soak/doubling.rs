@@ -1,7 +1,8 @@
 //! Packets of MQTT taken apart as far as sending some of them twice needs: where each ends, and what number it has.
 //!
 //! A PUBLISH at QoS 1 is sent again right after itself, and once more when its sender has been told that it arrived; both with
-//! the same number and the mark of a repeat. Each repeat is acknowledged as well, and that is kept from the sender, to whom it
+//! the same number and the mark of a repeat. What is to be retained is not sent that late: it would take the place of what was
+//! retained since, which no sender of MQTT does. Each repeat is acknowledged as well, and that is kept from the sender, to whom it
 //! would be an acknowledgement of nothing.
 
 use std::collections::HashMap;
@@ -40,7 +41,9 @@ impl Packets {
                     let repeat = marked(packet);
                     out.extend_from_slice(&repeat);
                     *mine.surplus.entry(id).or_default() += 1;
-                    mine.held.insert(id, repeat);
+                    if packet.first().is_some_and(|first| first & RETAIN == 0) {
+                        mine.held.insert(id, repeat);
+                    }
                     mine.sent += 1;
                 }
                 Some((PUBACK, id)) if theirs.acknowledged(id) => {}
@@ -113,6 +116,7 @@ const PUBLISH: u8 = 0x30;
 const PUBACK: u8 = 0x40;
 const QOS_1: u8 = 0x02;
 const DUP: u8 = 0x08;
+const RETAIN: u8 = 0x01;
 
 #[cfg(test)]
 pub(super) mod tests {
@@ -155,6 +159,17 @@ pub(super) mod tests {
         assert_eq!(back.pass(&puback(5), false, &mut theirs, &mut mine), Vec::<u8>::new());
         assert_eq!(back.pass(&puback(6), false, &mut theirs, &mut mine), puback(6), "of another");
         assert_eq!(mine.sent, 2);
+    }
+
+    #[test]
+    fn what_is_retained_does_not_come_back_after_its_acknowledgement() {
+        let (mut there, mut back) = (Packets::default(), Packets::default());
+        let (mut mine, mut theirs) = (Repeats::default(), Repeats::default());
+        let mut packet = publish(5, b"x");
+        packet[0] |= RETAIN;
+        assert_eq!(there.pass(&packet, true, &mut mine, &mut theirs).len(), 2 * packet.len());
+        assert_eq!(back.pass(&[puback(5), puback(5)].concat(), true, &mut theirs, &mut mine), puback(5));
+        assert_eq!(there.pass(&[0xC0, 0], true, &mut mine, &mut theirs), [0xC0, 0]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::bridge::Bridge;
 use super::door::Client;
 use super::load::FAKE;
 use super::peers::{BRIDGE, Peers};
@@ -24,7 +25,7 @@ pub(super) fn roster(client: &mut Client, peers: &Peers) -> Result<Duration, Str
     while begun.elapsed() < ROSTER {
         let listed = client.call("list_peers", &json!({"limit": 500}), Duration::ZERO);
         let listed = listed.content.get("peers").and_then(Value::as_array).cloned().unwrap_or_default();
-        let names = listed.iter().filter_map(|peer| peer.get("name").or_else(|| peer.get("peer"))?.as_str());
+        let names = listed.iter().filter_map(Value::as_str);
         found = names.filter(|name| !name.starts_with(FAKE)).map(str::to_owned).collect();
         found.sort_unstable();
         if found == expected {
@@ -62,9 +63,24 @@ pub(super) fn held(record: &Record) -> Vec<String> {
     }
 }
 
+/// How many descriptors the bridge holds once nobody uses it, when it held so many before; it may take its time.
+pub(super) fn descriptors(bridge: &Bridge, before: usize) -> usize {
+    let until = Instant::now() + GONE;
+    loop {
+        let now = bridge.sample().descriptors;
+        if now <= before || Instant::now() > until {
+            return now;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 /// What a fresh subscriber finds at the broker when the bridge has gone: what is retained under its names, and how many
 /// connections there are beyond those of `expected` and its own.
-pub(super) fn at_the_broker(port: u16, expected: usize) -> Result<(Vec<String>, i64), String> {
+///
+/// A fake whose line was bad when it was taken down died, as far as the network knows: of such a one the broker keeps
+/// `offline`, and nothing else may be kept.
+pub(super) fn at_the_broker(port: u16, expected: usize, record: &Record) -> Result<(Vec<String>, i64), String> {
     let mut connection = Connection::open(port, "soak-looks")?;
     connection.paced(Duration::from_millis(100))?;
     connection.ask("msgrpc/v2/#");
@@ -79,14 +95,19 @@ pub(super) fn at_the_broker(port: u16, expected: usize) -> Result<(Vec<String>, 
             let payload = String::from_utf8_lossy(message.payload).into_owned();
             if topic.starts_with("$SYS") {
                 connected = payload.parse::<i64>().ok();
-            } else if payload.is_empty() {
-                retained.remove(&topic);
-            } else if topic.starts_with("msgrpc/v2/presence/") {
-                retained.insert(topic, payload);
+            } else if let Some(name) = topic.strip_prefix("msgrpc/v2/presence/") {
+                if payload.is_empty() {
+                    retained.remove(name);
+                } else {
+                    retained.insert(name.to_owned(), payload);
+                }
             }
         })?;
-        let ours = retained.iter().filter(|(topic, _)| topic.contains(BRIDGE) || topic.contains(FAKE));
-        let ours: Vec<String> = ours.map(|(topic, payload)| format!("{topic}: {payload}")).collect();
+        let ours = retained.iter().filter(|(name, _)| name.contains(BRIDGE) || name.contains(FAKE));
+        let died =
+            |name: &str, payload: &str| payload == "offline" && record.with(|state| state.cut_off.contains(name));
+        let ours = ours.filter(|(name, payload)| !died(name, payload));
+        let ours: Vec<String> = ours.map(|(name, payload)| format!("{payload} of {name}")).collect();
         let surplus = connected.map(|connected| connected - expected);
         // The broker counts once a second, and at first counts those that have just gone.
         let settled = ours.is_empty() && surplus.is_some_and(|surplus| surplus <= 0);

@@ -203,12 +203,16 @@ fn fakes(mut client: Client, mut draw: Draw, until: &Until) -> Vec<String> {
     while !until.over() {
         number += 1;
         let fake = format!("{FAKE}{number}");
+        let mut since = client.record.with(|state| state.age());
         let started = client.call("start_fake", &json!({"name": fake, "schema": contract}), START);
         if started.code == "ok" {
             for _ in 0..draw.between(1, 8) {
                 method(&mut client, &fake, "read", &json!([]), PATIENCE);
                 std::thread::sleep(draw.millis(50, 800));
             }
+        }
+        if started.code == "ok" {
+            since = client.record.with(|state| state.age());
         }
         // A start that failed has left nothing, and to stop it says so.
         let stopped = client.call("stop_fake", &json!({"name": fake}), START);
@@ -217,6 +221,7 @@ fn fakes(mut client: Client, mut draw: Draw, until: &Until) -> Vec<String> {
             left.push(format!("fake {fake}: its start said {}, its stop {}", started.code, stopped.code));
         }
         std::thread::sleep(draw.millis(100, 1_000));
+        client.record.with(|state| state.taken_down(&fake, since));
     }
     left
 }

@@ -113,17 +113,24 @@ fn soak(plan: &Plan, binary: &Path, folder: &Path) -> Result<u64, String> {
     let mut client = Client { door: Door::Pipe(bridge.pipe.clone()), record: record.clone() };
     ready(&mut client, &peers)?;
 
+    let before = bridge.sample().descriptors;
     let load = Load::start(plan.seed, &bridge, &record);
     let mut plant = Plant { broker: &mut broker, ours: &ours, theirs: &theirs, peers: &peers, record: &record };
-    let done = sampled(&bridge, &record, plan.trouble.0, || plant.suffer(plan));
-    let roster = leftovers::roster(&mut client, &peers);
+    let roster = sampled(&bridge, &record, plan.trouble.0, || {
+        let begun = Instant::now();
+        plant.suffer(plan)?;
+        let roster = leftovers::roster(&mut client, &peers);
+        std::thread::sleep(plan.length.saturating_sub(begun.elapsed()));
+        Ok::<_, String>(roster)
+    });
     peers.hush();
     let mut left = Left { listed: load.stop(), ..Left::default() };
-    done?;
+    let roster = roster?;
+    left.descriptors = (before, leftovers::descriptors(&bridge, before));
     left.listed.extend(leftovers::listed(&mut client));
     left.held = leftovers::held(&record);
     let farewell = bridge.end(FAREWELL);
-    (left.retained, left.connections) = leftovers::at_the_broker(broker.port, peers.names().len())?;
+    (left.retained, left.connections) = leftovers::at_the_broker(broker.port, peers.names().len(), &record)?;
 
     let log = bridge.log();
     let said = [roster.as_ref().err(), farewell.as_ref().err()];
@@ -185,7 +192,7 @@ struct Plant<'a> {
 }
 
 impl Plant<'_> {
-    /// Carries the plan out to its end.
+    /// Does all that the plan says.
     fn suffer(&mut self, plan: &Plan) -> Result<(), String> {
         let begun = Instant::now();
         for step in &plan.steps {
@@ -195,9 +202,15 @@ impl Plant<'_> {
                 state.age()
             });
             println!("{:8.2} s: {step}", age.as_secs_f64());
+            let ails = step.ails_the_bridge();
+            if ails {
+                self.record.with(|state| state.ails(true));
+            }
             self.apply(step)?;
+            if ails {
+                self.record.with(|state| state.ails(false));
+            }
         }
-        std::thread::sleep(plan.length.saturating_sub(begun.elapsed()));
         Ok(())
     }
 

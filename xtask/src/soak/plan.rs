@@ -101,6 +101,17 @@ pub(super) struct Step {
     pub(super) line: Line,
 }
 
+impl Step {
+    /// Whether the line between the bridge and the broker is bad meanwhile.
+    pub(super) fn ails_the_bridge(&self) -> bool {
+        match self.fault {
+            Fault::Broker { .. } => true,
+            Fault::Crash { .. } | Fault::Usurp { .. } => false,
+            _ => self.line == Line::Bridge,
+        }
+    }
+}
+
 /// How long a peer stays away that does not come back.
 pub(super) const FOR_GOOD: Duration = Duration::MAX;
 

@@ -67,6 +67,8 @@ pub(super) struct Left {
     pub(super) held: Vec<String>,
     /// Retained presence of its names: topic and payload.
     pub(super) retained: Vec<String>,
+    /// Descriptors of the bridge before the load and after it.
+    pub(super) descriptors: (usize, usize),
     /// Connections at the broker beyond those of the peers and of who looks.
     pub(super) connections: i64,
 }
@@ -87,6 +89,11 @@ pub(super) struct State {
     epochs: u64,
     pub(super) shown: u64,
     pub(super) missed: u64,
+    /// Whether the line of the bridge is bad now, and when it last was.
+    ailing: bool,
+    ailed: Option<Duration>,
+    /// Fakes that may have died instead of leaving, because their line was bad then.
+    pub(super) cut_off: BTreeSet<String>,
     /// Requests that came to a peer again and were answered from memory.
     pub(super) repeats: u64,
     /// By peer and epoch, what it holds for somebody.
@@ -102,6 +109,8 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Record(Mutex<State>);
 
+/// How far from a fault its effects reach.
+const ABOUT: Duration = Duration::from_secs(2);
 /// How many violations are kept.
 const MOST: usize = 100;
 /// How many samples: beyond it every second one is dropped, so that hours take no more room than minutes.
@@ -130,6 +139,9 @@ impl State {
             epochs: 0,
             shown: 0,
             missed: 0,
+            ailing: false,
+            ailed: None,
+            cut_off: BTreeSet::new(),
             repeats: 0,
             held: BTreeSet::new(),
             slowest: Duration::ZERO,
@@ -241,6 +253,20 @@ impl State {
     /// How many events there were.
     pub(super) fn emissions(&self) -> u64 {
         self.emitted.values().sum()
+    }
+
+    /// The line of the bridge is bad from now on, or good again.
+    pub(super) fn ails(&mut self, bad: bool) {
+        self.ailing = bad;
+        self.ailed = Some(self.age());
+    }
+
+    /// A fake was taken down since then. If its line was bad about that time it could not take leave: to the network it died,
+    /// and the broker keeps its will, as it does of everybody who dies.
+    pub(super) fn taken_down(&mut self, fake: &str, since: Duration) {
+        if self.ailing || self.ailed.is_some_and(|ailed| ailed + ABOUT >= since) {
+            self.cut_off.insert(fake.to_owned());
+        }
     }
 
     /// A peer holds something for somebody, or does not any more.
