@@ -210,9 +210,9 @@ impl Pair {
         let mut repeats = lock(&self.repeats);
         let (client, broker) = &mut *repeats;
         let (mine, theirs) = if from_client { (client, broker) } else { (broker, client) };
-        let before = mine.sent;
+        let before = mine.sent + theirs.sent;
         let bytes = packets.pass(piece, doubling, mine, theirs);
-        line.repeated.fetch_add(mine.sent - before, Ordering::Relaxed);
+        line.repeated.fetch_add(mine.sent + theirs.sent - before, Ordering::Relaxed);
         bytes
     }
 
@@ -250,8 +250,11 @@ mod tests {
     fn line() -> (Proxy, TcpStream, TcpStream) {
         let broker = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let proxy = Proxy::start(broker.local_addr().unwrap().port()).unwrap();
-        let client = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).unwrap();
+        let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port)).unwrap();
         let (behind, _) = broker.accept().unwrap();
+        // What has passed once is known to the proxy.
+        client.write_all(&[0xC0, 0]).unwrap();
+        assert_eq!(read(&behind, 2), [0xC0, 0]);
         for socket in [&client, &behind] {
             socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         }
