@@ -78,8 +78,8 @@ pub(super) fn descriptors(bridge: &Bridge, before: usize) -> usize {
 /// What a fresh subscriber finds at the broker when the bridge has gone: what is retained under its names, and how many
 /// connections there are beyond those of `expected` and its own.
 ///
-/// A fake whose line was bad when it was taken down died, as far as the network knows: of such a one the broker keeps
-/// `offline`, and nothing else may be kept.
+/// A fake whose line was bad when it was taken down died, as far as the network knows, and the broker keeps what it keeps of the
+/// dead. Nothing else may be kept.
 pub(super) fn at_the_broker(port: u16, expected: usize, record: &Record) -> Result<(Vec<String>, i64), String> {
     let mut connection = Connection::open(port, "soak-looks")?;
     connection.paced(Duration::from_millis(100))?;
@@ -104,10 +104,13 @@ pub(super) fn at_the_broker(port: u16, expected: usize, record: &Record) -> Resu
             }
         })?;
         let ours = retained.iter().filter(|(name, _)| name.contains(BRIDGE) || name.contains(FAKE));
-        let died =
-            |name: &str, payload: &str| payload == "offline" && record.with(|state| state.cut_off.contains(name));
-        let ours = ours.filter(|(name, payload)| !died(name, payload));
-        let ours: Vec<String> = ours.map(|(name, payload)| format!("{payload} of {name}")).collect();
+        let ours: Vec<String> = record.with(|state| {
+            let (expected, wrong): (Vec<_>, Vec<_>) =
+                ours.partition(|(name, payload)| state.is_of_the_dead(name, payload));
+            let offline = expected.iter().filter(|(_, payload)| *payload == "offline").count();
+            state.kept = (offline, expected.len() - offline);
+            wrong.iter().map(|(name, payload)| format!("{payload} of {name}")).collect()
+        });
         let surplus = connected.map(|connected| connected - expected);
         // The broker counts once a second, and at first counts those that have just gone.
         let settled = ours.is_empty() && surplus.is_some_and(|surplus| surplus <= 0);

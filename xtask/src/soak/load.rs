@@ -21,7 +21,9 @@ const CALLERS: u64 = 4;
 const WATCHERS: usize = 4;
 /// How long a command may wait for its answer, in milliseconds.
 const PATIENCE: u64 = 3_000;
-/// How long a ticket may be pending beyond the eight seconds after which it lapses.
+/// How long it is tried to give control back: longer than any line of a short run is bad.
+const RELEASE: Duration = Duration::from_secs(12);
+/// How long a ticket may be pending, which lapses after eight seconds.
 const TICKET: Duration = Duration::from_secs(25);
 
 /// The clients at work.
@@ -172,6 +174,7 @@ fn cancelled(client: &mut Client, peer: &str, draw: &mut Draw) {
 
 /// Takes control of a component, uses it, and gives it back.
 fn control(mut client: Client, mut draw: Draw, until: &Until) -> Vec<String> {
+    let mut left = Vec::new();
     while !until.over() {
         let peer = name(draw.index(PEERS));
         let component = json!({"peer": peer, "namespace": SPACE});
@@ -189,10 +192,26 @@ fn control(mut client: Client, mut draw: Draw, until: &Until) -> Vec<String> {
             // Without control its guarded methods refuse.
             command(&mut client, &peer, "guarded", None);
         }
-        client.call("release_control", &component, Duration::ZERO);
+        left.extend(release(&mut client, &component));
         std::thread::sleep(draw.millis(50, 500));
     }
-    Vec::new()
+    left
+}
+
+/// Control that cannot be given back is kept, and renewed: then it is tried again.
+fn release(client: &mut Client, component: &Value) -> Option<String> {
+    let until = Instant::now() + RELEASE;
+    loop {
+        let code = client.call("release_control", component, Duration::ZERO).code;
+        if !["network_unavailable", "unknown_outcome", "unknown_peer"].contains(&code.as_str()) {
+            return None;
+        }
+        if Instant::now() > until {
+            // Of a peer that went for good nothing is held.
+            return (code != "unknown_peer").then(|| format!("control of {component}, which cannot be given back"));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
 }
 
 /// Stands fakes up, calls them and takes them down.

@@ -202,14 +202,16 @@ impl Plant<'_> {
                 state.age()
             });
             println!("{:8.2} s: {step}", age.as_secs_f64());
-            let ails = step.ails_the_bridge();
-            if ails {
-                self.record.with(|state| state.ails(true));
-            }
-            self.apply(step)?;
-            if ails {
-                self.record.with(|state| state.ails(false));
-            }
+            let broker = matches!(step.fault, Fault::Broker { .. });
+            let ails = |bad| {
+                if broker || step.ails_the_bridge() {
+                    self.record.with(|state| state.ails(bad, broker));
+                }
+            };
+            ails(true);
+            let done = self.apply(step);
+            ails(false);
+            done?;
         }
         Ok(())
     }

@@ -102,11 +102,10 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Whether the line between the bridge and the broker is bad meanwhile.
+    /// Whether the line between the bridge and the broker is bad meanwhile, while there is a broker.
     pub(super) fn ails_the_bridge(&self) -> bool {
         match self.fault {
-            Fault::Broker { .. } => true,
-            Fault::Crash { .. } | Fault::Usurp { .. } => false,
+            Fault::Broker { .. } | Fault::Crash { .. } | Fault::Usurp { .. } => false,
             _ => self.line == Line::Bridge,
         }
     }

@@ -73,6 +73,22 @@ pub(super) struct Left {
     pub(super) connections: i64,
 }
 
+/// Whether something is bad now, and when it last was.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ailing {
+    now: bool,
+    last: Option<Duration>,
+}
+
+/// How a fake came to its end that could not take leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Death {
+    /// Its line was bad: the broker publishes its will, and keeps that.
+    CutOff,
+    /// There was no broker, which knows its retained presence again when it is back, and nothing of its will.
+    WithoutBroker,
+}
+
 /// Everything.
 #[derive(Debug)]
 pub(super) struct State {
@@ -89,11 +105,13 @@ pub(super) struct State {
     epochs: u64,
     pub(super) shown: u64,
     pub(super) missed: u64,
-    /// Whether the line of the bridge is bad now, and when it last was.
-    ailing: bool,
-    ailed: Option<Duration>,
+    /// The line of the bridge, apart from the broker, and the broker.
+    ailing: Ailing,
+    brokerless: Ailing,
     /// Fakes that may have died instead of leaving, because their line was bad then.
-    pub(super) cut_off: BTreeSet<String>,
+    pub(super) dead_fakes: BTreeMap<String, Death>,
+    /// What the broker keeps of those: how often `offline`, and how often `online`.
+    pub(super) kept: (usize, usize),
     /// Requests that came to a peer again and were answered from memory.
     pub(super) repeats: u64,
     /// By peer and epoch, what it holds for somebody.
@@ -139,9 +157,10 @@ impl State {
             epochs: 0,
             shown: 0,
             missed: 0,
-            ailing: false,
-            ailed: None,
-            cut_off: BTreeSet::new(),
+            ailing: Ailing::default(),
+            brokerless: Ailing::default(),
+            dead_fakes: BTreeMap::new(),
+            kept: (0, 0),
             repeats: 0,
             held: BTreeSet::new(),
             slowest: Duration::ZERO,
@@ -255,17 +274,28 @@ impl State {
         self.emitted.values().sum()
     }
 
-    /// The line of the bridge is bad from now on, or good again.
-    pub(super) fn ails(&mut self, bad: bool) {
-        self.ailing = bad;
-        self.ailed = Some(self.age());
+    /// The line of the bridge is bad from now on, or good again; `broker`: because there is no broker.
+    pub(super) fn ails(&mut self, bad: bool, broker: bool) {
+        let ailing = if broker { &mut self.brokerless } else { &mut self.ailing };
+        *ailing = Ailing { now: bad, last: Some(self.begun.elapsed()) };
     }
 
-    /// A fake was taken down since then. If its line was bad about that time it could not take leave: to the network it died,
-    /// and the broker keeps its will, as it does of everybody who dies.
+    /// A fake was taken down since then. If its line was bad about that time it could not take leave: to the network it died.
     pub(super) fn taken_down(&mut self, fake: &str, since: Duration) {
-        if self.ailing || self.ailed.is_some_and(|ailed| ailed + ABOUT >= since) {
-            self.cut_off.insert(fake.to_owned());
+        let reaches = |ailing: Ailing| ailing.now || ailing.last.is_some_and(|last| last + ABOUT >= since);
+        if reaches(self.brokerless) {
+            self.dead_fakes.insert(fake.to_owned(), Death::WithoutBroker);
+        } else if reaches(self.ailing) {
+            self.dead_fakes.insert(fake.to_owned(), Death::CutOff);
+        }
+    }
+
+    /// Whether that is what a broker keeps of a fake that died.
+    pub(super) fn is_of_the_dead(&self, name: &str, payload: &str) -> bool {
+        match self.dead_fakes.get(name) {
+            Some(Death::CutOff) => payload == "offline",
+            Some(Death::WithoutBroker) => true,
+            None => false,
         }
     }
 

@@ -40,7 +40,11 @@ impl fmt::Display for Report<'_> {
         let ran: u64 = state.commands.values().map(|command| u64::from(command.ran)).sum();
         writeln!(out, "| commands given, executions counted by the peers | {}, {ran} |", state.commands.len())?;
         writeln!(out, "| requests that came to a peer again | {} |", state.repeats)?;
-        writeln!(out, "| fakes taken down while their line was bad | {} |", state.cut_off.len())?;
+        let (dead, (offline, online)) = (state.dead_fakes.len(), state.kept);
+        writeln!(
+            out,
+            "| fakes taken down while their line was bad; of whom the broker keeps `offline`, `online` | {dead}; {offline}, {online} |"
+        )?;
         writeln!(
             out,
             "| events emitted, of watches shown, reported missed | {}, {}, {} |",
