@@ -118,7 +118,7 @@ mod tests {
         for (told, runs) in
             [(Told::Done, 1), (Told::Refused, 0), (Told::NotSent, 0), (Told::Unknown, 1), (Told::Ran, 1)]
         {
-            let call = state.begin("call_method".to_owned(), Duration::from_secs(60));
+            let call = state.begin("call_method".to_owned(), Duration::from_mins(1));
             let number = state.command("p-00");
             for _ in 0..runs {
                 state.arrived(number, true);

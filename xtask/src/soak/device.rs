@@ -1,35 +1,21 @@
 //! A peer of the plant without its connection: what it answers, emits and remembers, after semantics.md and in code that the
 //! bridge shares nothing with. What it does is written into the record, which is how the bridge's word is checked.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
+use super::memory::{Before, Memory};
 use super::pack;
 use super::record::Record;
-use super::say::{Reply, event, reply};
+use super::say::{Reply, description, event, reply};
 use crate::bench::mqtt::{Arrived, Outbox};
 
 /// What a peer serves.
 pub(super) const SPACE: &str = "work";
 /// What it emits.
 pub(super) const EVENT: &str = "tick";
-
-/// The answers a name gave, under who asked and how; they outlive its incarnations, as a store does, so that what comes again
-/// after a crash is known again.
-pub(super) type Memory = Arc<Mutex<Answers>>;
-
-#[derive(Debug, Default)]
-pub(super) struct Answers {
-    /// None while it is being worked on.
-    known: HashMap<(Vec<u8>, Vec<u8>), Option<Reply>>,
-    order: VecDeque<(Vec<u8>, Vec<u8>)>,
-}
-
-/// More than a peer must remember (W-060).
-const REMEMBERED: usize = 4_000;
 
 #[derive(Debug)]
 pub(super) struct Device {
@@ -106,9 +92,9 @@ impl Device {
             topic: message.response_topic.to_vec(),
             correlation: message.correlation.to_vec(),
         };
-        if let Some(known) = self.known(&asker) {
+        if let Some(known) = self.memory.known(&asker.source, &asker.correlation) {
             record.with(|state| state.repeats += 1);
-            if let Some(known) = known {
+            if let Before::Answered(known) = known {
                 reply(&asker.topic, &asker.correlation, &self.name, &known, out);
             }
             return;
@@ -151,28 +137,10 @@ impl Device {
         self.every = None;
     }
 
-    fn known(&self, asker: &Asker) -> Option<Option<Reply>> {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.known.get(&(asker.source.clone(), asker.correlation.clone())).cloned()
-    }
-
-    fn note(&self, asker: &Asker, answer: Option<Reply>) {
-        let key = (asker.source.clone(), asker.correlation.clone());
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        if memory.known.insert(key.clone(), answer).is_none() {
-            memory.order.push_back(key);
-        }
-        if memory.order.len() > REMEMBERED
-            && let Some(oldest) = memory.order.pop_front()
-        {
-            memory.known.remove(&oldest);
-        }
-    }
-
     fn give(&self, to: &Asker, answer: Reply, out: &mut Outbox) {
         reply(&to.topic, &to.correlation, &self.name, &answer, out);
         if answer.is_remembered() {
-            self.note(to, Some(answer));
+            self.memory.note(&to.source, &to.correlation, Before::Answered(answer));
         }
     }
 
@@ -200,76 +168,120 @@ impl Device {
         record: &Record,
     ) -> (Option<Reply>, Vec<Due>) {
         let arguments = pack::list(message.payload);
+        let (space, method) = (message.property(b"mr-path"), message.property(b"mr-method"));
+        if space == b"msgrpc" {
+            return (Some(self.introspect(method)), Vec::new());
+        }
+        if space != SPACE.as_bytes() {
+            return (Some(Reply::error("ClassNotFound", "there is no such namespace")), Vec::new());
+        }
+        if let Some(later) = self.answer_later(method, &arguments, asker, record) {
+            return later;
+        }
+        let built_in = self.built_in(method, &arguments, asker, out, record);
+        let answer = built_in.or_else(|| self.work(method, &arguments, asker, out, record));
+        let unknown = || Reply::error("MethodNotFound", "there is no such method");
+        (Some(answer.unwrap_or_else(unknown)), Vec::new())
+    }
+
+    fn introspect(&self, method: &[u8]) -> Reply {
+        match method {
+            b"describe" => Reply::result(description(&self.name)),
+            b"eventCursor" => Reply::result(json!({"epoch": self.epoch, "seq": self.count, "since": 1})),
+            _ => Reply::error("MethodNotFound", "there is no such method"),
+        }
+    }
+
+    /// What every component answers.
+    fn built_in(
+        &mut self,
+        method: &[u8],
+        arguments: &[Value],
+        asker: &Asker,
+        out: &mut Outbox,
+        record: &Record,
+    ) -> Option<Reply> {
         let first = arguments.first().cloned().unwrap_or_default();
-        let space = String::from_utf8_lossy(message.property(b"mr-path")).into_owned();
-        let method = String::from_utf8_lossy(message.property(b"mr-method")).into_owned();
-        let number = first.as_u64().unwrap_or_default();
-        let wait = Duration::from_millis(arguments.get(1).and_then(Value::as_u64).unwrap_or_default());
-        let ran = |ran| record.with(|state| state.arrived(number, ran));
-        let now = Reply::result;
-        let answer = match (space.as_str(), method.as_str()) {
-            ("msgrpc", "describe") => now(description(&self.name)),
-            ("msgrpc", "eventCursor") => now(json!({"epoch": self.epoch, "seq": self.count, "since": 1})),
-            (SPACE, "on") => self.subscribe(&asker.source, first.as_str().unwrap_or_default(), out, record),
-            (SPACE, "off") => {
-                let (held, who) = if first == EVENT {
+        match method {
+            b"on" => Some(self.subscribe(&asker.source, first.as_str().unwrap_or_default(), out, record)),
+            b"off" => {
+                let (held, what) = if first == EVENT {
                     (self.subscribers.remove(&asker.source), EVENT)
                 } else {
                     (self.observers.remove(&asker.source), "$snapshot")
                 };
-                self.holds(who, &asker.source, false, record);
-                now(json!(if held { "ok" } else { "ok - was not subscribed" }))
+                self.holds(what, &asker.source, false, record);
+                Some(Reply::result(json!(if held { "ok" } else { "ok - was not subscribed" })))
             }
-            (SPACE, "$acquire") => self.acquire(&asker.source, number, record),
-            (SPACE, "$release") => self.release(&asker.source, record),
-            (SPACE, "read") => now(json!({"peer": self.name, "level": self.level})),
-            (SPACE, "setLevel") => {
-                self.level = first;
-                self.publish_state(out);
-                now(self.level.clone())
-            }
-            (SPACE, "run") => {
-                ran(true);
-                now(json!({ "ran": number }))
-            }
-            (SPACE, "guarded") => {
-                let may = self.holder().is_some_and(|holder| *holder == asker.source);
-                ran(may);
-                if may {
-                    now(json!({ "ran": number }))
-                } else {
-                    Reply::error("NotInControl", "work requires authority")
-                }
-            }
-            (SPACE, "refuse") => {
-                let code = arguments.get(1).and_then(Value::as_str).unwrap_or("Exception");
-                ran(code == "Exception");
-                Reply::error(code, "as it was asked for")
-            }
-            (SPACE, "slow") => {
-                ran(true);
-                self.note(asker, None);
-                return (None, vec![self.due(asker, wait, now(json!({ "ran": number })))]);
-            }
-            (SPACE, "later") => {
-                ran(true);
-                let id = String::from_utf8_lossy(&asker.correlation).into_owned();
-                let expires = SystemTime::now() + TICKET;
-                let expires = expires.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-                let receipt =
-                    Reply::receipt(json!({"id": id, "expiresAt": u64::try_from(expires).unwrap_or_default()}));
-                let progress = Reply::ticket("progress", json!(50));
-                let end = Reply::ticket("resolved", json!({ "ran": number }));
-                return (Some(receipt), vec![self.due(asker, wait / 2, progress), self.due(asker, wait, end)]);
-            }
-            (SPACE | "msgrpc", _) => Reply::error("MethodNotFound", &format!("{space}.{method} is not exposed")),
-            _ => Reply::error("ClassNotFound", &format!("{space}.{method} is not exposed")),
-        };
-        (Some(answer), Vec::new())
+            b"$acquire" => Some(self.acquire(&asker.source, first.as_u64().unwrap_or_default(), record)),
+            b"$release" => Some(self.release(&asker.source, record)),
+            _ => None,
+        }
     }
 
-    fn due(&self, asker: &Asker, wait: Duration, reply: Reply) -> Due {
-        Due { at: Instant::now() + wait, to: asker.clone(), reply }
+    /// What it is for. A command says by its first argument which one it is.
+    fn work(
+        &mut self,
+        method: &[u8],
+        arguments: &[Value],
+        asker: &Asker,
+        out: &mut Outbox,
+        record: &Record,
+    ) -> Option<Reply> {
+        let first = arguments.first().cloned().unwrap_or_default();
+        let ran = |ran| record.with(|state| state.arrived(number(arguments), ran));
+        match method {
+            b"read" => Some(Reply::result(json!({"peer": self.name, "level": self.level}))),
+            b"setLevel" => {
+                self.level = first;
+                self.publish_state(out);
+                Some(Reply::result(self.level.clone()))
+            }
+            b"run" => {
+                ran(true);
+                Some(Reply::result(json!({ "ran": first })))
+            }
+            b"guarded" => {
+                let may = self.holder().is_some_and(|holder| *holder == asker.source);
+                ran(may);
+                let refusal = || Reply::error("NotInControl", "work requires authority");
+                Some(if may { Reply::result(json!({ "ran": first })) } else { refusal() })
+            }
+            b"refuse" => {
+                let code = arguments.get(1).and_then(Value::as_str).unwrap_or("Exception");
+                ran(code == "Exception");
+                Some(Reply::error(code, "as it was asked for"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The methods that run at once and answer after a while, with a ticket or without one.
+    fn answer_later(
+        &self,
+        method: &[u8],
+        arguments: &[Value],
+        asker: &Asker,
+        record: &Record,
+    ) -> Option<(Option<Reply>, Vec<Due>)> {
+        let wait = Duration::from_millis(arguments.get(1).and_then(Value::as_u64).unwrap_or_default());
+        let due = |wait, reply| Due { at: Instant::now() + wait, to: asker.clone(), reply };
+        let done = json!({ "ran": number(arguments) });
+        let answer = match method {
+            b"slow" => {
+                self.memory.note(&asker.source, &asker.correlation, Before::Running);
+                (None, vec![due(wait, Reply::result(done))])
+            }
+            b"later" => {
+                let id = String::from_utf8_lossy(&asker.correlation).into_owned();
+                let receipt = Reply::receipt(json!({"id": id, "expiresAt": in_millis(TICKET)}));
+                let progress = due(wait / 2, Reply::ticket("progress", json!(50)));
+                (Some(receipt), vec![progress, due(wait, Reply::ticket("resolved", done))])
+            }
+            _ => return None,
+        };
+        record.with(|state| state.arrived(number(arguments), true));
+        Some(answer)
     }
 
     fn subscribe(&mut self, who: &[u8], event: &str, out: &mut Outbox, record: &Record) -> Reply {
@@ -313,10 +325,8 @@ impl Device {
         let life = Duration::from_millis(millis.clamp(1, 600_000));
         self.lease = Some((who.to_vec(), Instant::now() + life));
         self.holds("authority", who, true, record);
-        let expires = SystemTime::now() + life;
-        let expires = expires.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        Reply::result(json!({"holder": String::from_utf8_lossy(who),
-            "expiresAt": u64::try_from(expires).unwrap_or_default(), "generation": self.generation}))
+        let holder = String::from_utf8_lossy(who);
+        Reply::result(json!({"holder": holder, "expiresAt": in_millis(life), "generation": self.generation}))
     }
 
     fn release(&mut self, who: &[u8], record: &Record) -> Reply {
@@ -343,34 +353,13 @@ impl Device {
 /// How long a later answer may take.
 const TICKET: Duration = Duration::from_secs(8);
 
-fn description(name: &str) -> Value {
-    let number = json!({"kind": "number"});
-    let text = json!({"kind": "string"});
-    let method = |name: &str, params: &[&Value], semantics: &str| {
-        json!({"name": name, "params": params, "returns": {"kind": "any"}, "semantics": semantics,
-            "effect": if semantics == "query" { "observe" } else { "operate" }})
-    };
-    let command = "non-repeatable-command";
-    let mut guarded = method("guarded", &[&number], command);
-    let mut sets = method("setLevel", &[&number], "idempotent-command");
-    if let (Some(guarded), Some(sets)) = (guarded.as_object_mut(), sets.as_object_mut()) {
-        guarded.insert("requiresAuthority".to_owned(), json!(true));
-        sets.insert("sets".to_owned(), json!("level"));
-    }
-    let methods = json!([
-        guarded,
-        method("later", &[&number, &number], command),
-        method("read", &[], "query"),
-        method("refuse", &[&number, &text], command),
-        method("run", &[&number], command),
-        sets,
-        method("slow", &[&number, &number], command),
-    ]);
-    let state = json!({"kind": "object", "fields": {"level": {"type": number}}});
-    let props = json!({"kind": "object", "fields": {}});
-    json!({"name": name, "validating": false, "types": {}, "namespaces": [{
-        "name": SPACE, "className": "Work", "created": false, "emitter": true, "methods": methods,
-        "component": {"props": props, "state": state, "subscribers": 0},
-        "events": [{"name": EVENT, "params": [text, number], "subscribers": 0}],
-    }]})
+/// So long from now, in milliseconds since the Unix epoch.
+fn in_millis(from_now: Duration) -> u64 {
+    let then = (SystemTime::now() + from_now).duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(then.as_millis()).unwrap_or_default()
+}
+
+/// Which command it is.
+fn number(arguments: &[Value]) -> u64 {
+    arguments.first().and_then(Value::as_u64).unwrap_or_default()
 }

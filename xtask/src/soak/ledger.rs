@@ -219,7 +219,9 @@ mod tests {
         ];
         assert_eq!(wrong(&answers), Vec::<String>::new());
         let mut ledger = Ledger::default();
-        answers.iter().for_each(|answer| drop(ledger.take(answer, |_| 9)));
+        for answer in &answers {
+            ledger.take(answer, |_| 9);
+        }
         assert_eq!((ledger.reached(), ledger.shown_in_all, ledger.missed_in_all), (Some(("e1", 9)), 6, 1));
     }
 

@@ -12,6 +12,7 @@ mod doubling;
 mod ledger;
 mod leftovers;
 mod load;
+mod memory;
 mod pack;
 mod peers;
 mod plan;
@@ -136,7 +137,9 @@ fn soak(plan: &Plan, binary: &Path, folder: &Path) -> Result<u64, String> {
     let said = [roster.as_ref().err(), farewell.as_ref().err()];
     let wrong: Vec<String> = said.into_iter().flatten().cloned().chain(check::of_log(&log)).collect();
     Ok(record.with(|state| {
-        wrong.into_iter().for_each(|wrong| state.violate(None, wrong));
+        for wrong in wrong {
+            state.violate(None, wrong);
+        }
         check::judge(state, &left);
         let report = Report {
             plan,

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::device::{Device, Memory};
+use super::device::Device;
+use super::memory::Memory;
 use super::record::Record;
 use crate::bench::mqtt::{Closer, Connection, Publish};
 
@@ -45,11 +46,19 @@ struct Life {
 #[derive(Debug, Default)]
 struct Standing {
     closer: Option<Closer>,
-    /// It died and is away until then; nothing is for good.
-    away: Option<Option<Instant>>,
+    place: Place,
     died: bool,
     hushed: bool,
     over: bool,
+}
+
+/// Whether it is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Here,
+    Away(Instant),
+    Gone,
 }
 
 impl Peers {
@@ -57,7 +66,7 @@ impl Peers {
     pub(super) fn join(direct: u16, through: u16, record: &Arc<Record>) -> Self {
         let life = |peer: usize| {
             let every = (peer < EMITTERS).then(|| Duration::from_millis(40 + 25 * peer as u64));
-            let port = if peer % 3 == 0 { through } else { direct };
+            let port = if peer.is_multiple_of(3) { through } else { direct };
             Arc::new(Life { name: name(peer), port, every, memory: Memory::default(), standing: Mutex::default() })
         };
         let lives: Vec<_> = (0..PEERS).map(life).collect();
@@ -72,7 +81,7 @@ impl Peers {
     pub(super) fn crash(&self, peer: usize, away: Duration) {
         let Some(life) = self.lives.get(peer) else { return };
         let mut standing = life.standing();
-        standing.away = Some(Instant::now().checked_add(away));
+        standing.place = Instant::now().checked_add(away).map_or(Place::Gone, Place::Away);
         standing.died = true;
         standing.closer = None;
     }
@@ -100,7 +109,7 @@ impl Peers {
 
     /// Who is there, as far as the plan is concerned.
     pub(super) fn names(&self) -> Vec<String> {
-        let there = self.lives.iter().filter(|life| life.standing().away.is_none());
+        let there = self.lives.iter().filter(|life| life.standing().place == Place::Here);
         there.map(|life| life.name.clone()).collect()
     }
 }
@@ -135,10 +144,10 @@ impl Life {
                 if std::mem::take(&mut standing.died) {
                     device = device.reborn(record);
                 }
-                if standing.away.is_some_and(|until| until.is_some_and(|until| until <= Instant::now())) {
-                    standing.away = None;
+                if matches!(standing.place, Place::Away(until) if until <= Instant::now()) {
+                    standing.place = Place::Here;
                 }
-                if standing.away.is_some() {
+                if standing.place != Place::Here {
                     drop(standing);
                     std::thread::sleep(TURN);
                     continue;
@@ -147,7 +156,7 @@ impl Life {
             if let Ok((mut connection, closer)) = self.connect() {
                 let mut standing = self.standing();
                 // Whoever died meanwhile has not come back.
-                standing.closer = standing.away.is_none().then_some(closer);
+                standing.closer = (standing.place == Place::Here).then_some(closer);
                 drop(standing);
                 while !self.standing().over && self.turn(&mut connection, &mut device, record).is_ok() {}
                 self.standing().closer = None;

@@ -1,8 +1,8 @@
-//! What a peer of the plant puts on the wire: answers, tickets and events (wire.md 1.1, 4.4).
+//! What a peer of the plant puts on the wire: answers, tickets and events (wire.md 1.1, 4.4), and its own description.
 
 use serde_json::{Value, json};
 
-use super::device::SPACE;
+use super::device::{EVENT, SPACE};
 use crate::bench::mqtt::{Outbox, Publish};
 
 /// What goes back to whoever asked.
@@ -80,4 +80,37 @@ pub(super) fn event(to: &[u8], from: &str, name: &str, stamp: Option<(&str, u64)
         payload: body.to_string().as_bytes(),
         ..Publish::default()
     });
+}
+
+/// What it says of itself.
+pub(super) fn description(name: &str) -> Value {
+    let number = json!({"kind": "number"});
+    let text = json!({"kind": "string"});
+    let method = |name: &str, params: &[&Value], semantics: &str| {
+        json!({"name": name, "params": params, "returns": {"kind": "any"}, "semantics": semantics,
+            "effect": if semantics == "query" { "observe" } else { "operate" }})
+    };
+    let command = "non-repeatable-command";
+    let mut guarded = method("guarded", &[&number], command);
+    let mut sets = method("setLevel", &[&number], "idempotent-command");
+    if let (Some(guarded), Some(sets)) = (guarded.as_object_mut(), sets.as_object_mut()) {
+        guarded.insert("requiresAuthority".to_owned(), json!(true));
+        sets.insert("sets".to_owned(), json!("level"));
+    }
+    let methods = json!([
+        guarded,
+        method("later", &[&number, &number], command),
+        method("read", &[], "query"),
+        method("refuse", &[&number, &text], command),
+        method("run", &[&number], command),
+        sets,
+        method("slow", &[&number, &number], command),
+    ]);
+    let state = json!({"kind": "object", "fields": {"level": {"type": number}}});
+    let props = json!({"kind": "object", "fields": {}});
+    json!({"name": name, "validating": false, "types": {}, "namespaces": [{
+        "name": SPACE, "className": "Work", "created": false, "emitter": true, "methods": methods,
+        "component": {"props": props, "state": state, "subscribers": 0},
+        "events": [{"name": EVENT, "params": [text, number], "subscribers": 0}],
+    }]})
 }
