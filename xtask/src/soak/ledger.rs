@@ -14,6 +14,8 @@ pub(super) struct Answer {
     pub(super) missed: u64,
     /// Whether all stretches are in `missing`.
     pub(super) whole: bool,
+    /// Whether records fell off before they were read.
+    pub(super) fell_off: bool,
     /// What each incarnation proves, if there was more than one.
     pub(super) epochs: Vec<Span>,
     /// What was shown: the incarnation and the number that the emitter put into the event itself.
@@ -54,6 +56,7 @@ impl Answer {
             missing: stretches(detail),
             missed: number(detail, "missed").unwrap_or_default(),
             whole: number(detail, "missing_not_shown").unwrap_or_default() == 0,
+            fell_off: number(content, "fell_off").unwrap_or_default() > 0,
             epochs: epochs.collect(),
             shown: shown.collect(),
         }
@@ -101,8 +104,11 @@ impl Ledger {
                 for span in &answer.epochs {
                     wrong.extend(self.span(span, &count));
                 }
-                // Where nothing can be said the account begins anew.
-                self.judged.clear();
+                // After a restart, and where a stretch was given up, the account begins anew. Where only nothing could be
+                // said yet it goes on: what no answer shows has to be named later.
+                if answer.verdict == "unknowable" || answer.to.is_some() || answer.fell_off {
+                    self.judged.clear();
+                }
             }
             other => wrong.push(format!("there is no verdict {other:?}")),
         }
@@ -200,6 +206,7 @@ mod tests {
             missing: missing.to_vec(),
             missed: missing.iter().map(|(first, last)| last - first + 1).sum(),
             whole: true,
+            fell_off: false,
             epochs: Vec::new(),
             shown: shown.iter().map(|number| ("e1".to_owned(), *number)).collect(),
         }
@@ -241,6 +248,15 @@ mod tests {
         ] {
             assert!(!wrong(&[first.clone(), untrue]).is_empty(), "{why}");
         }
+    }
+
+    #[test]
+    fn what_was_unknown_for_a_while_is_not_forgotten() {
+        let first = answer("gapless", 3, 5, &[3, 4, 5], &[]);
+        let unknown = Answer { from: None, to: None, ..answer("unknown", 0, 0, &[7], &[]) };
+        let named = answer("missed", 6, 8, &[8], &[(6, 6)]);
+        assert_eq!(wrong(&[first.clone(), unknown.clone(), named]), Vec::<String>::new());
+        assert!(!wrong(&[first, unknown, answer("gapless", 7, 8, &[8], &[])]).is_empty(), "6 is forgotten");
     }
 
     #[test]

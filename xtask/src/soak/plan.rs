@@ -175,7 +175,9 @@ fn shuffled(draw: &mut Draw, peers: usize) -> Vec<Fault> {
         Fault::Broker { killed: draw.between(0, 2) == 0 },
         Fault::Usurp { peer: draw.index(peers) },
     ];
-    deck.extend((0..4).map(|_| Fault::Crash { peer: draw.index(peers) }));
+    // Two of them are watched, if as many emit.
+    let emitting = super::peers::EMITTERS.min(peers);
+    deck.extend([peers, peers, emitting, emitting].map(|of| Fault::Crash { peer: draw.index(of) }));
     for last in (1..deck.len()).rev() {
         deck.swap(last, draw.index(last + 1));
     }
