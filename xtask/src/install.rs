@@ -13,6 +13,7 @@ use crate::command::{answers, find, first_line, run};
 /// Installs whatever is missing.
 pub(crate) fn all() -> Result<(), String> {
     mosquitto()?;
+    compose()?;
     node_tree()?;
     python(&target()?.join("interop/venv"))
 }
@@ -45,14 +46,23 @@ fn mosquitto() -> Result<(), String> {
         println!("mosquitto: {}", found.display());
         return Ok(());
     }
-    let Some(apt) = find("apt-get") else {
-        return Err("mosquitto is not installed and apt-get is not here: install mosquitto 2 and run this again".into());
-    };
-    println!("mosquitto: installing it with apt-get (package mosquitto)");
+    debian(&["mosquitto"])
+}
+
+/// Reads compose files as Docker does; needs no engine for that.
+fn compose() -> Result<(), String> {
+    if find("docker-compose").is_some() { Ok(()) } else { debian(&["docker-compose"]) }
+}
+
+/// Installs packages of Debian.
+pub(crate) fn debian(packages: &[&str]) -> Result<(), String> {
+    let names = packages.join(", ");
+    let apt = find("apt-get").ok_or_else(|| format!("apt-get is not here: install {names} and run this again"))?;
+    println!("installing with apt-get: {names}");
     run(Command::new(&apt).arg("update").arg("-qq"))?;
     let mut install = Command::new(&apt);
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    run(install.args(["install", "-y", "-qq", "--no-install-recommends", "mosquitto"]))
+    run(install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages))
 }
 
 fn node(tree: &Path) -> Result<PathBuf, String> {
@@ -124,11 +134,20 @@ impl Stamp {
     }
 }
 
-fn create(folder: &Path) -> Result<(), String> {
+/// What is in a folder, sorted.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let read = fs::read_dir(folder).map_err(failed)?;
+    let mut paths = read.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    paths.sort();
+    Ok(paths)
+}
+
+pub(crate) fn create(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(drop).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
 }
 
