@@ -13,7 +13,8 @@ use crate::command::{answers, find, first_line, run};
 /// Installs whatever is missing.
 pub(crate) fn all() -> Result<(), String> {
     mosquitto()?;
-    compose()?;
+    // Reads compose files as Docker does; needs no engine for that.
+    programs(&[("docker-compose", "docker-compose")])?;
     node_tree()?;
     python(&target()?.join("interop/venv"))
 }
@@ -41,7 +42,8 @@ pub(crate) fn target() -> Result<PathBuf, String> {
     me.ancestors().nth(2).map(Path::to_owned).ok_or_else(|| format!("{} is in no target folder", me.display()))
 }
 
-fn mosquitto() -> Result<(), String> {
+/// A mosquitto of the system, or Debian's.
+pub(crate) fn mosquitto() -> Result<(), String> {
     if let Some(found) = find("mosquitto") {
         println!("mosquitto: {}", found.display());
         return Ok(());
@@ -49,9 +51,11 @@ fn mosquitto() -> Result<(), String> {
     debian(&["mosquitto"])
 }
 
-/// Reads compose files as Docker does; needs no engine for that.
-fn compose() -> Result<(), String> {
-    if find("docker-compose").is_some() { Ok(()) } else { debian(&["docker-compose"]) }
+/// Installs the packages, each beside the program it brings, whose programs are missing.
+pub(crate) fn programs(wanted: &[(&str, &str)]) -> Result<(), String> {
+    let missing = wanted.iter().filter(|(program, _)| find(program).is_none());
+    let missing: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    if missing.is_empty() { Ok(()) } else { debian(&missing) }
 }
 
 /// Installs packages of Debian.

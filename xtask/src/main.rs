@@ -9,6 +9,7 @@ mod bench;
 mod command;
 mod conform;
 mod dist;
+mod image;
 mod install;
 mod test;
 
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Some((chore, [])) if chore == "conform" => conform::all(),
         Some((chore, rest)) if chore == "layout" => bench::layout::run(rest),
         Some((chore, rest)) if chore == "dist" => dist::run(rest),
+        Some((chore, rest)) if chore == "image" => image::run(rest),
         Some((chore, [])) if chore == "install" => install::all(),
         _ => Err(USAGE.to_owned()),
     };
@@ -46,4 +48,6 @@ usage: cargo xtask <chore>
   dist [--quick] [--target TRIPLE]...
                    make the archives of a release below target/dist: static binaries and what goes with them; --quick
                    compiles in a fifth of the time what nobody should use
+  image [runtime | dev]
+                   build the images from a release (as root), start them without an engine, and hold them to docker/README.md
   install          only install: mosquitto and docker-compose, and under target/interop a Node and a Python tree";

@@ -24,8 +24,8 @@ const SHELLS: [(&str, &str); 5] = [
     ("elvish", "plantbridge.elv"),
     ("powershell", "plantbridge.ps1"),
 ];
-/// Folders of the image that its user may write, each for a volume.
-const VOLUMES: [&str; 3] = ["state", "contracts", "scripts"];
+/// Folders of the images that their user may write, each for a volume.
+const VOLUMES: [&str; 5] = ["runtime/state", "runtime/contracts", "dev/state", "dev/contracts", "dev/scripts"];
 
 /// Fills `folder` anew.
 pub(super) fn fill(
