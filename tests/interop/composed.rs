@@ -16,10 +16,11 @@ fn repository(path: &str) -> PathBuf {
 
 /// Docker Compose on our file, with this environment and none of a `.env`.
 fn compose(environment: &[(&str, &str)]) -> Output {
+    let none = tempfile::NamedTempFile::new().expect("a scratch file can be made");
     let mut command = Command::new("docker-compose");
     command.env_clear().env("PATH", std::env::var_os("PATH").expect("there is a PATH"));
-    command.envs(environment.iter().copied()).args(["--env-file", "/dev/null", "--file"]);
-    let output = command.arg(repository("docker/compose.yml")).arg("config").output();
+    command.envs(environment.iter().copied()).arg("--env-file").arg(none.path());
+    let output = command.arg("--file").arg(repository("docker/compose.yml")).arg("config").output();
     output.expect("docker-compose is missing: run `cargo xtask test`, which installs it")
 }
 
@@ -213,7 +214,7 @@ fn the_bridge_of_the_file_joins_its_broker() {
     });
     let password = broker.password("bridge");
     let environment = [
-        ("PLANTBRIDGE_MCP_TOKEN", "a token"),
+        ("PLANTBRIDGE_MCP_TOKEN", "a-token"),
         ("PLANTBRIDGE_MQTT_USERNAME", "bridge"),
         ("PLANTBRIDGE_MQTT_PASSWORD", password.as_str()),
         ("PLANTBRIDGE_READ_ONLY", "1"),

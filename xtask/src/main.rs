@@ -48,6 +48,7 @@ usage: cargo xtask <chore>
   dist [--quick] [--target TRIPLE]...
                    make the archives of a release below target/dist: static binaries and what goes with them; --quick
                    compiles in a fifth of the time what nobody should use
-  image [runtime | dev]
-                   build the images from a release (as root), start them without an engine, and hold them to docker/README.md
+  image [runtime | dev] [--from FOLDER]
+                   build the images from a release (as root), start them without an engine, and hold them to docker/README.md;
+                   --from takes an archive that was unpacked instead of making one
   install          only install: mosquitto and docker-compose, and under target/interop a Node and a Python tree";

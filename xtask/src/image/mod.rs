@@ -17,28 +17,46 @@ use buildah::Buildah;
 /// Who runs the images.
 const USER: &str = "65532:65532";
 
-/// Builds and tries what is asked for: `runtime`, `dev`, or both if nothing is.
-pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let wanted = match words {
-        [] => ["runtime", "dev"].as_slice(),
-        [one] if one == "runtime" => &["runtime"],
-        [one] if one == "dev" => &["dev"],
-        _ => return Err("image knows runtime and dev, one of them or, with no word, both".to_owned()),
-    };
-    let mut packages = vec![("buildah", "buildah")];
-    if wanted.contains(&"dev") {
-        packages.push(("mmdebstrap", "mmdebstrap"));
+/// What is to be built and tried.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    runtime: bool,
+    dev: bool,
+    /// An unpacked archive; without it one is made.
+    release: Option<PathBuf>,
+}
+
+fn asked(words: &[String]) -> Result<Asked, String> {
+    let mut asked = Asked { runtime: false, dev: false, release: None };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "runtime" => asked.runtime = true,
+            "dev" => asked.dev = true,
+            "--from" => asked.release = Some(words.next().map(PathBuf::from).ok_or("--from needs a folder")?),
+            other => return Err(format!("image knows runtime, dev and --from FOLDER, not {other}")),
+        }
     }
-    install::programs(&packages)?;
+    if !asked.runtime && !asked.dev {
+        (asked.runtime, asked.dev) = (true, true);
+    }
+    Ok(asked)
+}
+
+/// Builds and tries what is asked for: `runtime`, `dev`, or both if neither is; `--from FOLDER` takes an unpacked archive.
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let Asked { runtime, dev, release } = asked(words)?;
+    install::programs(&[("buildah", "buildah")])?;
     install::mosquitto()?;
-    let made = dist::runtime()?;
+    let release = release.map_or_else(|| dist::runtime().map(|made| made.folder), Ok)?;
     let scratch = folder()?;
     let buildah = Buildah::at(&scratch);
-    if wanted.contains(&"runtime") {
-        runtime::check(&buildah, &made.folder, &scratch)?;
+    if runtime {
+        runtime::check(&buildah, &release, &scratch)?;
     }
-    if wanted.contains(&"dev") {
-        dev::check(&buildah, &made.folder, &scratch)?;
+    if dev {
+        install::programs(&[("mmdebstrap", "mmdebstrap")])?;
+        dev::check(&buildah, &release, &scratch)?;
     }
     Ok(())
 }
@@ -47,4 +65,19 @@ fn folder() -> Result<PathBuf, String> {
     let folder = install::target()?.join("image");
     install::create(&folder)?;
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_name_both_images_are_tried() {
+        let asked = |text: &str| super::asked(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        let is = |runtime, dev, release: Option<&str>| Ok(Asked { runtime, dev, release: release.map(PathBuf::from) });
+        assert_eq!(asked(""), is(true, true, None));
+        assert_eq!(asked("dev"), is(false, true, None));
+        assert_eq!(asked("--from x runtime"), is(true, false, Some("x")));
+        assert!(asked("--from").is_err() && asked("else").is_err());
+    }
 }
