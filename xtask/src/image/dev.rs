@@ -32,12 +32,11 @@ pub(super) fn check(buildah: &Buildah, release: &Path, scratch: &Path) -> Result
     base(buildah, release, &scratch.join("base"))?;
     let arguments = [format!("BASE={BASE}"), format!("VERSION={version}")];
     buildah.build(&tag, &release.join("docker/Dockerfile.dev"), release, &arguments.each_ref().map(String::as_str))?;
-    says_what_it_must(&buildah.config(&tag)?, "plantbridge-dev", &version)?;
+    let config = buildah.config(&tag)?;
+    says_what_it_must(&config, "plantbridge-dev", &version)?;
     let unpacked = buildah.unpack(&tag)?;
-    let environment = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/tmp")];
-    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let writable = ["/scripts", "/state", "/tmp"];
-    let room = Room::new(&unpacked.root, &scratch.join("dev"), &[], &writable, environment)?;
+    let room = Room::new(&unpacked.root, &scratch.join("dev"), &[], &writable, &config)?;
     for (words, begins) in [
         (["/usr/local/bin/node", "--version"], "v24."),
         (["/usr/local/bin/npm", "--version"], "11."),

@@ -7,6 +7,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use serde_json::Value as Json;
+
 use super::USER;
 use crate::install::create;
 
@@ -35,14 +37,14 @@ pub(super) struct Room {
 pub(super) struct Running(pub(super) Child);
 
 impl Room {
-    /// Puts what an engine mounts into the files of an image, names `hosts` for this machine, and gives the user these folders to
-    /// write, each fresh and below `scratch`.
+    /// Puts what an engine mounts into the files of an image, names `hosts` for this machine, gives the user these folders to
+    /// write, each fresh and below `scratch`, and takes the environment from what the image says.
     pub(super) fn new(
         root: &Path,
         scratch: &Path,
         hosts: &[&str],
         writable: &[&'static str],
-        environment: Vec<(String, String)>,
+        config: &Json,
     ) -> Result<Self, String> {
         for folder in ["dev", "proc", "etc"] {
             create(&root.join(folder))?;
@@ -60,6 +62,9 @@ impl Room {
             Ok((*there, here))
         };
         let writable = writable.iter().map(fresh).collect::<Result<Vec<_>, String>>()?;
+        let variables = config["Env"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        let pairs = variables.filter_map(|variable| variable.split_once('='));
+        let environment = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         Ok(Self { root: root.to_owned(), writable, environment })
     }
 
@@ -84,7 +89,7 @@ impl Room {
         let writable: String =
             self.writable.iter().map(|(there, here)| format!("{there}={}\n", here.display())).collect();
         let mut command = Command::new("unshare");
-        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("USER_OF_IMAGE", USER);
+        command.env_clear().env("USER_OF_IMAGE", USER);
         command.envs(self.environment.iter().cloned()).envs(secrets.iter().copied());
         command.args(["--mount", "--propagation", "private", "--", "sh", "-euc", ENTER, "room"]);
         command.arg(&self.root).arg(writable).args(words);

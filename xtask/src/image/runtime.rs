@@ -30,11 +30,12 @@ pub(super) fn check(buildah: &Buildah, release: &Path, scratch: &Path) -> Result
     let version = dist::version()?;
     let tag = format!("plantbridge:{version}");
     buildah.build(&tag, &release.join("docker/Dockerfile"), release, &[&format!("VERSION={version}")])?;
-    says_what_it_must(&buildah.config(&tag)?, "plantbridge", &version)?;
+    let config = buildah.config(&tag)?;
+    says_what_it_must(&config, "plantbridge", &version)?;
     let unpacked = buildah.unpack(&tag)?;
     holds_one_program(&unpacked.root)?;
     let writable = ["/state", "/contracts"];
-    let room = Room::new(&unpacked.root, &scratch.join("runtime"), &[BROKER], &writable, Vec::new())?;
+    let room = Room::new(&unpacked.root, &scratch.join("runtime"), &[BROKER], &writable, &config)?;
     let broker = Broker::start(Kind::Tuned)?;
     serves(&room, &broker)?;
     refuses_without_a_token(&room, &broker)?;
