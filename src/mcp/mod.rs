@@ -15,8 +15,10 @@ mod handler;
 mod instructions;
 pub mod load;
 mod looking;
+mod meter;
 pub mod page;
 mod progress;
+mod process;
 mod prompts;
 mod refusal;
 mod refusal_documents;
@@ -28,12 +30,14 @@ pub mod result;
 pub mod schema;
 pub mod server;
 mod settling;
+mod standing;
 mod subscriptions;
 pub mod text;
 pub mod tools;
 
 pub use codes::ErrorCode;
 pub use context::{CallContext, Door};
+pub(crate) use meter::ToolEnd;
 pub use error::{NextCall, Outcome, ToolError};
 pub(crate) use progress::ProgressTo;
 pub(crate) use refusal::ticket_state;
@@ -41,6 +45,7 @@ pub use registry::{Hints, Need, Offer, Registry, Spec, Tool};
 pub use result::Source;
 pub use server::Server;
 pub(crate) use settling::read_state;
+pub(crate) use standing::{Counts, Readiness};
 
 /// Values of the plant as every result writes them.
 pub use crate::wire::tagged;

@@ -25,8 +25,9 @@ use super::{
     error::{Outcome, ToolError},
     instructions::instructions,
     load::{ClientLoad, Limits, Load, Work},
+    meter::Meter,
     progress::report,
-    registry::Registry,
+    registry::{Registry, Tool},
     subscriptions::{Listeners, Subscribed},
 };
 use crate::plant::Plant;
@@ -82,12 +83,14 @@ pub(super) struct Front {
 impl Server {
     /// The front of `plant` with these tools.
     pub fn new(plant: Plant, registry: Registry, config: Config) -> Self {
+        let meter = Meter::new(registry.all().iter().map(|tool| tool.spec().name), registry.offer());
+        let (cursors, incidents) = (Cursors::new(config.cursor_key), config.incidents);
         Self(Arc::new(Front {
             plant,
             registry,
             load: Load::new(config.limits),
             longest_call: config.longest_call,
-            shared: Arc::new(Shared { cursors: Cursors::new(config.cursor_key), incidents: config.incidents }),
+            shared: Arc::new(Shared { cursors, incidents, meter }),
             listeners: Arc::default(),
             info: Default::default(),
             sessions: Mutex::default(),
@@ -97,6 +100,7 @@ impl Server {
     /// A session of `client`, which came in through `door`.
     pub fn session(&self, client: &str, door: Door) -> Session {
         let name: Arc<str> = client.into();
+        self.meter().enters(door);
         *self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner).entry(Arc::clone(&name)).or_default() += 1;
         Session {
             front: Arc::clone(&self.0),
@@ -109,6 +113,29 @@ impl Server {
             until: CancellationToken::new(),
             subscribed: Arc::default(),
         }
+    }
+
+    pub(super) fn plant(&self) -> &Plant {
+        &self.0.plant
+    }
+
+    pub(super) fn meter(&self) -> &Meter {
+        &self.0.shared.meter
+    }
+
+    /// A door is open, whether somebody came through it or not.
+    pub fn opened(&self, door: Door) {
+        self.meter().opened(door);
+    }
+
+    /// Says what the command line switched on that the tools do not show. The first word on it counts.
+    pub fn grant(&self, grants: Vec<&'static str>) {
+        self.meter().grant(grants);
+    }
+
+    /// The process was asked to end: it is not ready for more from now on.
+    pub fn leaves(&self) {
+        self.meter().leave();
     }
 
     /// Ends when every call that went on by itself has ended. To be bounded by the caller.
@@ -166,6 +193,7 @@ impl Session {
     pub async fn end(&self) {
         self.closing.cancel();
         self.subscribed.end();
+        self.front.shared.meter.leaves(self.door);
         {
             let mut sessions = self.front.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             let left = sessions.get(&self.client).map_or(0, |open| open.saturating_sub(1));
@@ -184,11 +212,17 @@ impl Session {
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<Json, ToolError> {
-        self.front.registry.find_for(&request.name, self.read_only)?;
-        if let Some(BadArguments(value)) = context.extensions.get() {
-            return Err(bad_argument("", "object", &got(value)));
-        }
-        self.run(&request.name, request.arguments.unwrap_or_default(), context).await
+        let begun = Instant::now();
+        let meter = &self.front.shared.meter;
+        let place = self.front.registry.find_for(&request.name, self.read_only).map(Tool::place);
+        let place = place.inspect_err(|error| meter.refused(error.code()))?;
+        let outcome = if let Some(BadArguments(value)) = context.extensions.get() {
+            Err(bad_argument("", "object", &got(value)))
+        } else {
+            self.run(&request.name, request.arguments.unwrap_or_default(), context).await
+        };
+        meter.ended(place, begun.elapsed(), &outcome);
+        outcome
     }
 
     /// Runs a tool, whatever asked for it.

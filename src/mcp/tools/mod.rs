@@ -1,6 +1,7 @@
 //! The tools, one file each: what a verb of the plant looks like to a model. Adding one is a file and a line in [`all`].
 
 mod add_package;
+mod bridge_status;
 mod call_method;
 mod check_peer;
 mod contract_argument;
@@ -72,6 +73,7 @@ pub(crate) use self::{
 /// Every tool there is, in the order clients see them.
 pub fn all() -> Vec<Tool> {
     vec![
+        bridge_status::tool(),
         list_peers::tool(),
         describe_peer::tool(),
         find_capability::tool(),
