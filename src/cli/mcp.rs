@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     StartError,
     args::McpArgs,
-    door::Doors,
+    door::{Doors, Opened},
     environment::Environment,
     network::{Behaviour, Network},
     secrets::Secrets,
@@ -98,7 +98,8 @@ pub(super) async fn serve(config: Config) -> Result<(), StartError> {
 async fn bridge(network: Network, doors: Doors, remote: bool) -> Result<(), StartError> {
     network.tell().await;
     let stdio = doors.stdio;
-    let http = doors.open().await?;
+    let Opened { http, metrics } = doors.open().await?;
+    let grants = network.grants();
     let places = network.places().to_owned();
     if network.tells_its_token() {
         tracing::warn!("what we present to the hub travels in the clear: use https://");
@@ -106,13 +107,23 @@ async fn bridge(network: Network, doors: Doors, remote: bool) -> Result<(), Star
     let (plant, node, running) = network.join();
     tracing::info!("{} on {places}", plant.name());
     let server = front(plant.clone(), remote);
+    server.grant(grants);
+    // Open to the very end: that we leave is to be seen.
+    let left = CancellationToken::new();
+    let watching = metrics.map(|door| tokio::spawn(door.watch(server.clone(), left.clone())));
     until_over(&server, &plant, &node, stdio, http).await;
+    server.leaves();
     plant.give_back_all().await;
     tokio::join!(take_fakes_down(&plant), end_scripts(&plant));
     leave(&node, running).await;
     // What nobody waited for any more is resolved by the leaving; this lets it write its last line.
     if timeout(FLUSH, server.settled()).await.is_err() {
         tracing::warn!("a call that nobody waits for has not ended");
+    }
+    left.cancel();
+    if let Some(watching) = watching {
+        // It bounds its own end.
+        let _ = watching.await;
     }
     Ok(())
 }
@@ -164,6 +175,7 @@ async fn until_over(server: &Server, plant: &Plant, node: &Node, with_stdio: boo
         }
     }
     tracing::info!("asked to end");
+    server.leaves();
     stopping.cancel();
     if timeout(GRACE, both(&mut stdio, &mut http)).await.is_err() {
         plant.give_back_all().await;

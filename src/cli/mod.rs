@@ -14,6 +14,8 @@ mod ending;
 mod environment;
 mod errand;
 mod fix;
+mod health;
+mod json_log;
 mod keys;
 mod later;
 mod log;
@@ -91,8 +93,12 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
         }
         Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Node(args) => {
-            log::init(log::SERVING);
+            log::init_serving(args.log.or(environment.as_ref().ok().and_then(|environment| environment.log)));
             return served(environment.and_then(|environment| block_on(node::serve(node::read(*args, environment)?))?));
+        }
+        Command::Health(args) => {
+            let asked = environment.and_then(|environment| health::run(&args, environment.health));
+            return served(asked.map(|said| say(&said)));
         }
         Command::Supervise => return served(supervise()),
         Command::Completions(args) => shell::completions(&args),
@@ -147,8 +153,10 @@ fn bridge(
         say(&if args.errors { codes::errors_table() } else { registry::tools_table(&tools::all()) });
         return Ok(());
     }
-    let config = mcp::Config::new(args, environment?)?;
-    log::init(log::SERVING);
+    let environment = environment?;
+    let log = args.log.or(environment.log);
+    let config = mcp::Config::new(args, environment)?;
+    log::init_serving(log);
     if let Err(error) = closed {
         tracing::warn!("the process stays readable to others of this user: {error}");
     }

@@ -169,7 +169,17 @@ mod tests {
         for host in ["10.1.2.3", "10.1.2.3:9464", "[fe80::1]", "[::1]:9464", "0.0.0.0"] {
             assert!(Hosts::is_address(host), "{host}");
         }
-        for host in ["", "localhost", "10.1.2.3.evil.example", "10.1.2", "0x7f.1", "2130706433", "[::1", "a@10.1.2.3", "10.1.2.3:x"] {
+        for host in [
+            "",
+            "localhost",
+            "10.1.2.3.evil.example",
+            "10.1.2",
+            "0x7f.1",
+            "2130706433",
+            "[::1",
+            "a@10.1.2.3",
+            "10.1.2.3:x",
+        ] {
             assert!(!Hosts::is_address(host), "{host}");
         }
     }

@@ -63,7 +63,12 @@ fn network(page: &mut Page, counts: &Counts) {
     let name = "plantbridge_network_call_duration_seconds";
     page.family(name, HISTOGRAM, "How long answers on the network took, refusals of peers among them.");
     page.histogram(name, &[], &node.latency);
-    page.one("plantbridge_command_queue", GAUGE, "Commands that wait for the task that drives the network.", node.queued);
+    page.one(
+        "plantbridge_command_queue",
+        GAUGE,
+        "Commands that wait for the task that drives the network.",
+        node.queued,
+    );
     page.one("plantbridge_command_queue_limit", GAUGE, "How many of them may.", node.queue);
     let help = "Events that fell off because whoever listened was too slow.";
     page.one("plantbridge_deliveries_dropped_total", COUNTER, help, node.fell_off);
@@ -158,7 +163,8 @@ struct Page(String);
 impl Page {
     /// What the samples that follow are.
     fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.0, "# HELP {name} {}\n# TYPE {name} {kind}", help.replace('\\', "\\\\").replace('\n', "\\n"));
+        let _ =
+            writeln!(self.0, "# HELP {name} {}\n# TYPE {name} {kind}", help.replace('\\', "\\\\").replace('\n', "\\n"));
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    ErrorCode, Source, meter::Meter, meter::ToolCounts, meter::ToolEnd, process, refusal::down_word, server::Server, text,
+    ErrorCode, Source, meter::Meter, meter::ToolCounts, meter::ToolEnd, process, refusal::down_word, server::Server,
+    text,
 };
 use crate::{
     node::{CallEnd, LinkState},
@@ -189,7 +190,10 @@ impl Link {
             reconnects: link.reconnects(),
             kind: down.map(|down| down_word(down.kind)),
             detail: down.map(|down| detail(&down.detail)),
-            last_error: link.last_down.as_ref().map(|last| format!("{}: {}", down_word(last.kind), detail(&last.detail))),
+            last_error: link
+                .last_down
+                .as_ref()
+                .map(|last| format!("{}: {}", down_word(last.kind), detail(&last.detail))),
         }
     }
 }

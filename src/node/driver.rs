@@ -51,7 +51,8 @@ pub(super) fn start(identity: Identity, links: Vec<Link>, hosted: bool) -> (Node
     let (releases, releases_rx) = mpsc::unbounded_channel();
     let (network_tx, network) = watch::channel(Arc::default());
     let name = identity.name.clone();
-    let shared = Shared { name: name.clone(), commands, releases, network, ids: AtomicU64::new(1), meter: Meter::default() };
+    let shared =
+        Shared { name: name.clone(), commands, releases, network, ids: AtomicU64::new(1), meter: Meter::default() };
     let node = Node { shared: Arc::new(shared), tap: None };
     let epoch = Uuid::new_v4().simple().to_string();
     let mut state = NodeState::new(name, links.iter().map(|link| link.id), epoch, Uuid::new_v4().into_bytes());

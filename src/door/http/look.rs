@@ -55,11 +55,12 @@ impl<H: ServerHandler> Hall<H> {
         let answer = match look {
             Look::Health => self.health(),
             Look::Ready => self.ready(),
-            Look::Metrics => match shown(&self.rules.keys, headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes))
-            {
-                Shown::Named(_) | Shown::Anonymous => self.metrics(),
-                shown => self.unauthorized(shown == Shown::Wrong),
-            },
+            Look::Metrics => {
+                match shown(&self.rules.keys, headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes)) {
+                    Shown::Named(_) | Shown::Anonymous => self.metrics(),
+                    shown => self.unauthorized(shown == Shown::Wrong),
+                }
+            }
         };
         if *method == Method::HEAD { without_body(answer) } else { answer }
     }

@@ -26,7 +26,9 @@ impl Session {
         let (mime, words, keep) = match self.resource(uri)? {
             Resource::Guide => (MARKDOWN, self.guide(), STATIC_MS),
             Resource::Errors => (MARKDOWN, errors_table(), STATIC_MS),
-            Resource::Status => (JSON, text::pretty(&standing(&self.front.plant, &self.front.shared.meter, self.read_only)), 0),
+            Resource::Status => {
+                (JSON, text::pretty(&standing(&self.front.plant, &self.front.shared.meter, self.read_only)), 0)
+            }
             other => {
                 let told = self.told(other, context).await.map_err(|error| refused(uri, &error))?;
                 (JSON, text::pretty(&told), 0)
