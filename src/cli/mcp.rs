@@ -77,10 +77,10 @@ fn network(mut args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
     Network::new(args.network, behaviour)
 }
 
-/// Serves until the client goes away or the system asks us to end.
-pub(super) async fn serve(config: Config) -> Result<(), StartError> {
+/// Serves until the client goes away or the system asks us to end. `begun` is shown what serves, before anybody is served.
+pub(super) async fn serve(config: Config, begun: impl FnOnce(&Server)) -> Result<(), StartError> {
     match config {
-        Config::Plant(network, doors, remote) => bridge(*network, doors, remote).await,
+        Config::Plant(network, doors, remote) => bridge(*network, doors, remote, begun).await,
         #[cfg(feature = "demo")]
         Config::Demo(mut args, doors) => {
             let demo = crate::demo::Demo::start().await.map_err(StartError::new)?;
@@ -88,14 +88,14 @@ pub(super) async fn serve(config: Config) -> Result<(), StartError> {
             // The account of a plant is no business of the demo's broker.
             args.network.broker = Some(demo.url().to_owned());
             let remote = args.remote_scripts;
-            let served = bridge(network(*args, Secrets::default())?, doors, remote).await;
+            let served = bridge(network(*args, Secrets::default())?, doors, remote, begun).await;
             demo.stop().await;
             served
         }
     }
 }
 
-async fn bridge(network: Network, doors: Doors, remote: bool) -> Result<(), StartError> {
+async fn bridge(network: Network, doors: Doors, remote: bool, begun: impl FnOnce(&Server)) -> Result<(), StartError> {
     network.tell().await;
     let stdio = doors.stdio;
     let Opened { http, metrics } = doors.open().await?;
@@ -108,6 +108,7 @@ async fn bridge(network: Network, doors: Doors, remote: bool) -> Result<(), Star
     tracing::info!("{} on {places}", plant.name());
     let server = front(plant.clone(), remote);
     server.grant(grants);
+    begun(&server);
     // Open to the very end: that we leave is to be seen.
     let left = CancellationToken::new();
     let watching = metrics.map(|door| tokio::spawn(door.watch(server.clone(), left.clone())));

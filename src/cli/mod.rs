@@ -23,6 +23,8 @@ mod mcp;
 mod member;
 mod network;
 mod node;
+#[cfg(feature = "otel")]
+mod otel;
 mod out;
 mod peers;
 mod plain;
@@ -45,7 +47,7 @@ use environment::Environment;
 use errand::Errand;
 
 use crate::{
-    mcp::{codes, registry, tools},
+    mcp::{Server, codes, registry, tools},
     script::supervise,
 };
 
@@ -160,7 +162,21 @@ fn bridge(
     if let Err(error) = closed {
         tracing::warn!("the process stays readable to others of this user: {error}");
     }
-    block_on(mcp::serve(config))?
+    #[cfg(feature = "otel")]
+    let export = otel::Export::wanted()?;
+    let begun = |server: &Server| {
+        #[cfg(feature = "otel")]
+        if let Some(export) = &export {
+            server.trace_with(export.tracer());
+        }
+        let _ = server;
+    };
+    let served = block_on(mcp::serve(config, begun))?;
+    #[cfg(feature = "otel")]
+    if let Some(export) = export {
+        export.end();
+    }
+    served
 }
 
 fn supervise() -> Result<(), StartError> {

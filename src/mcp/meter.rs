@@ -222,3 +222,54 @@ impl Meter {
         open.map(|(door, held)| (door, held.sessions.load(Ordering::Relaxed)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counting is on the way of every call: it allocates nothing. Whatever place a tool claims, it is one there is.
+    #[test]
+    fn counting_allocates_nothing() {
+        let meter = Meter::new(["a", "b"].into_iter(), Offer::default());
+        let ran = Err(ToolError::new(ErrorCode::PeerRefused, "no").outcome(Outcome::Ran));
+        let good = Ok(Json::Null);
+        let counted = allocation_counter::measure(|| {
+            meter.ended(1, Duration::from_millis(1), &good);
+            meter.ended(1, Duration::from_millis(1), &ran);
+            meter.ended(7, Duration::from_millis(1), &ran);
+            meter.refused(ErrorCode::Internal);
+        });
+        assert_eq!(counted.count_total, 0);
+        let tools: Vec<_> = meter.tools().map(|tool| (tool.name, tool.ended, tool.took.count())).collect();
+        assert_eq!(tools, [("a", [0; 5], 0), ("b", [1, 0, 1, 0, 0], 2)]);
+        let refusals: Vec<_> = meter.refusals().collect();
+        assert_eq!(refusals, [(ErrorCode::PeerRefused, 2), (ErrorCode::Internal, 1)]);
+    }
+
+    /// Clients are there from their first session to their last, and never fewer than none.
+    #[test]
+    fn clients_are_counted_by_door() {
+        let meter = Meter::new(std::iter::empty(), Offer { exec: true, ..Offer::default() });
+        meter.opened(Door::Http);
+        let doors = || meter.doors().collect::<Vec<_>>();
+        assert_eq!(doors(), [(Door::Http, 0)]);
+        meter.enters(Door::Stdio);
+        meter.enters(Door::Http);
+        meter.enters(Door::Http);
+        meter.leaves(Door::Stdio);
+        meter.leaves(Door::Stdio);
+        assert_eq!(doors(), [(Door::Stdio, 0), (Door::Http, 2)]);
+        meter.grant(vec!["development"]);
+        meter.grant(vec!["another"]);
+        assert_eq!(meter.grants(), ["allow_exec", "development"]);
+    }
+
+    /// Where a code and a door are counted is their place in the list of all.
+    #[test]
+    fn places_are_in_order() {
+        assert!(ErrorCode::ALL.iter().enumerate().all(|(at, code)| *code as usize == at));
+        assert!(Door::ALL.into_iter().enumerate().all(|(at, door)| door as usize == at));
+        assert!(ToolEnd::ALL.into_iter().enumerate().all(|(at, end)| end as usize == at));
+        assert!(crate::node::CallEnd::ALL.into_iter().enumerate().all(|(at, end)| end as usize == at));
+    }
+}

@@ -30,6 +30,8 @@ pub mod result;
 pub mod schema;
 pub mod server;
 mod settling;
+#[cfg(feature = "otel")]
+mod spans;
 mod standing;
 mod subscriptions;
 pub mod text;
@@ -45,6 +47,8 @@ pub use registry::{Hints, Need, Offer, Registry, Spec, Tool};
 pub use result::Source;
 pub use server::Server;
 pub(crate) use settling::read_state;
+#[cfg(feature = "otel")]
+pub use spans::SpanMaker;
 pub(crate) use standing::{Counts, Readiness};
 
 /// Values of the plant as every result writes them.

@@ -27,7 +27,7 @@ use super::{
     load::{ClientLoad, Limits, Load, Work},
     meter::Meter,
     progress::report,
-    registry::{Registry, Tool},
+    registry::Registry,
     subscriptions::{Listeners, Subscribed},
 };
 use crate::plant::Plant;
@@ -74,6 +74,8 @@ pub(super) struct Front {
     longest_call: Option<Duration>,
     pub(super) shared: Arc<Shared>,
     pub(super) listeners: Arc<Listeners>,
+    #[cfg(feature = "otel")]
+    spans: super::spans::Spans,
     /// What clients are told of the process: any, and one that may only look. Made when one asks.
     info: [OnceLock<ServerConfig>; 2],
     /// How many sessions each client has.
@@ -92,6 +94,8 @@ impl Server {
             longest_call: config.longest_call,
             shared: Arc::new(Shared { cursors, incidents, meter }),
             listeners: Arc::default(),
+            #[cfg(feature = "otel")]
+            spans: super::spans::Spans::default(),
             info: Default::default(),
             sessions: Mutex::default(),
         }))
@@ -136,6 +140,12 @@ impl Server {
     /// The process was asked to end: it is not ready for more from now on.
     pub fn leaves(&self) {
         self.meter().leave();
+    }
+
+    /// Makes a span of every tool call with this. The first one counts.
+    #[cfg(feature = "otel")]
+    pub fn trace_with(&self, tracer: super::SpanMaker) {
+        self.0.spans.make_with(tracer);
     }
 
     /// Ends when every call that went on by itself has ended. To be bounded by the caller.
@@ -214,14 +224,20 @@ impl Session {
     ) -> Result<Json, ToolError> {
         let begun = Instant::now();
         let meter = &self.front.shared.meter;
-        let place = self.front.registry.find_for(&request.name, self.read_only).map(Tool::place);
-        let place = place.inspect_err(|error| meter.refused(error.code()))?;
+        let tool = self.front.registry.find_for(&request.name, self.read_only);
+        let tool = tool.inspect_err(|error| meter.refused(error.code()))?;
+        #[cfg(feature = "otel")]
+        let span = self.front.spans.begin(tool.spec().name, request.arguments.as_ref(), &context.meta.0.0);
         let outcome = if let Some(BadArguments(value)) = context.extensions.get() {
             Err(bad_argument("", "object", &got(value)))
         } else {
             self.run(&request.name, request.arguments.unwrap_or_default(), context).await
         };
-        meter.ended(place, begun.elapsed(), &outcome);
+        #[cfg(feature = "otel")]
+        if let Some(span) = span {
+            span.end(&outcome);
+        }
+        meter.ended(tool.place(), begun.elapsed(), &outcome);
         outcome
     }
 

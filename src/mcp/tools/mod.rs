@@ -73,7 +73,6 @@ pub(crate) use self::{
 /// Every tool there is, in the order clients see them.
 pub fn all() -> Vec<Tool> {
     vec![
-        bridge_status::tool(),
         list_peers::tool(),
         describe_peer::tool(),
         find_capability::tool(),
@@ -113,6 +112,7 @@ pub fn all() -> Vec<Tool> {
         list_packages::tool(),
         add_package::tool(),
         remove_package::tool(),
+        bridge_status::tool(),
     ]
 }
 
