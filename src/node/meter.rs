@@ -205,6 +205,23 @@ mod tests {
         histogram.read()
     }
 
+    /// Counting is on the way of every call: it allocates nothing.
+    #[test]
+    fn counting_allocates_nothing() {
+        let meter = Meter::default();
+        let counted = allocation_counter::measure(|| {
+            meter.begin().end(CallEnd::Answered);
+            drop(meter.begin());
+        });
+        assert_eq!(counted.count_total, 0);
+        let counts = meter.counts(1, 2);
+        assert_eq!((counts.ended, counts.open, counts.latency.count()), ([1, 0, 0, 0, 1], 0, 1));
+        let open = meter.begin();
+        assert_eq!(meter.counts(0, 0).open, 1);
+        open.end(CallEnd::Unknown);
+        assert_eq!(meter.counts(0, 0).ended, [1, 0, 0, 1, 1]);
+    }
+
     /// A bound belongs to its bucket, as in the text format (`le`), and what is beyond all has the last.
     #[test]
     fn each_time_is_in_the_first_bucket_that_holds_it() {

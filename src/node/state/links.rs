@@ -129,3 +129,29 @@ impl Links {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Since when it is as it is, how often it came back, and why it was away: what is only tried again changes none but the last.
+    #[test]
+    fn a_link_remembers_when_it_changed_and_why() {
+        let id = LinkId(0);
+        let mut links = Links::new([id]);
+        let state = |links: &Links| links.links[&id].clone();
+        let reason = |detail: &str| DownReason { kind: DownKind::Lost, detail: detail.into() };
+        assert_eq!((state(&links).since_ms, state(&links).reconnects()), (None, 0));
+        assert!(!links.down(id, reason("nobody there"), 5), "it was not up");
+        assert_eq!((state(&links).since_ms, state(&links).last_down), (None, Some(reason("nobody there"))));
+        links.up(id, 10);
+        links.up(id, 15);
+        assert_eq!((state(&links).since_ms, state(&links).ups, state(&links).reconnects()), (Some(10), 1, 0));
+        assert!(links.down(id, reason("cut"), 20));
+        assert!(!links.down(id, reason("refused"), 30));
+        assert_eq!((state(&links).since_ms, state(&links).last_down), (Some(20), Some(reason("refused"))));
+        links.up(id, 40);
+        let up = state(&links);
+        assert_eq!((up.down, up.since_ms, up.reconnects(), up.last_down), (None, Some(40), 1, Some(reason("refused"))));
+    }
+}
