@@ -59,6 +59,11 @@ impl LogArgs {
         Self { format: self.format.or(environment), ..self }
     }
 
+    /// Whether it is for programs to read.
+    pub(super) fn is_json(self) -> bool {
+        self.format == Some(LogFormat::Json)
+    }
+
     fn filter(self) -> Option<Targets> {
         let level = match self.level? {
             LogLevel::Error => Level::ERROR,
@@ -80,6 +85,13 @@ pub(super) fn init(usual: &str) {
 /// Starts the log of what serves.
 pub(super) fn init_serving(args: LogArgs) {
     start(args.filter().unwrap_or_else(|| filter(SERVING)), args.format.unwrap_or_default());
+    if args.is_json() {
+        // What is said of a panic otherwise has several lines, and none is JSON.
+        std::panic::set_hook(Box::new(|panic| {
+            let place = panic.location().map(ToString::to_string);
+            tracing::error!(place, "panicked: {}", panic.payload_as_str().unwrap_or("without words"));
+        }));
+    }
 }
 
 fn filter(usual: &str) -> Targets {

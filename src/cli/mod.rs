@@ -87,7 +87,10 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
     let json = command.wants_json();
     let done = match command {
         Command::Handlers => return crate::fake::code::child::run(),
-        Command::Mcp(args) => return served(bridge(*args, environment, closed)),
+        Command::Mcp(args) => {
+            let log = args.log.or(named_log(&environment));
+            return serving(log, || bridge(*args, environment, closed));
+        }
         #[cfg(feature = "demo")]
         Command::Demo(args) => {
             log::init(log::SERVING);
@@ -95,8 +98,9 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
         }
         Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Node(args) => {
-            log::init_serving(args.log.or(environment.as_ref().ok().and_then(|environment| environment.log)));
-            return served(environment.and_then(|environment| block_on(node::serve(node::read(*args, environment)?))?));
+            let log = args.log.or(named_log(&environment));
+            let serve = || environment.and_then(|environment| block_on(node::serve(node::read(*args, environment)?))?);
+            return serving(log, serve);
         }
         Command::Health(args) => {
             let asked = environment.and_then(|environment| health::run(&args, environment.health));
@@ -155,10 +159,7 @@ fn bridge(
         say(&if args.errors { codes::errors_table() } else { registry::tools_table(&tools::all()) });
         return Ok(());
     }
-    let environment = environment?;
-    let log = args.log.or(environment.log);
-    let config = mcp::Config::new(args, environment)?;
-    log::init_serving(log);
+    let config = mcp::Config::new(args, environment?)?;
     if let Err(error) = closed {
         tracing::warn!("the process stays readable to others of this user: {error}");
     }
@@ -181,6 +182,23 @@ fn bridge(
 
 fn supervise() -> Result<(), StartError> {
     block_on(supervise::run())?.map_err(|error| StartError(format!("supervise is for a bridge to use: {error}")))
+}
+
+/// How the environment has the log written, as far as it can be read.
+fn named_log(environment: &Result<Environment, StartError>) -> Option<log::LogFormat> {
+    environment.as_ref().ok()?.log
+}
+
+/// Does what serves, with its log. Where that is for programs, why it could not is a line of it like any other.
+fn serving(log: log::LogArgs, work: impl FnOnce() -> Result<(), StartError>) -> ExitCode {
+    log::init_serving(log);
+    match work() {
+        Err(error) if log.is_json() => {
+            tracing::error!("{error}");
+            ExitCode::from(1)
+        }
+        outcome => served(outcome),
+    }
 }
 
 fn served(outcome: Result<(), StartError>) -> ExitCode {

@@ -453,6 +453,25 @@ mod process {
         assert_eq!(err.lines().count(), 1, "{err}");
     }
 
+    /// What cannot start says so in the log, where the log is for programs; and the environment names the same.
+    #[tokio::test]
+    async fn why_it_does_not_start_is_a_line_of_the_log() {
+        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = taken.local_addr().unwrap().port().to_string();
+        for flags in [&["--demo", "--metrics-port", &port][..], &["--port", "0"]] {
+            let mut command = plantbridge(&[&["mcp"], flags].concat());
+            let told = ended(command.env("PLANTBRIDGE_LOG", "json")).await;
+            let lines: Vec<Json> = told.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let last = lines.last().unwrap();
+            assert_eq!((told.code, &last["level"]), (1, &json!("ERROR")), "{}", told.err);
+            let expected = if flags.len() == 3 { "--metrics-port: 127.0.0.1:" } else { "give it --broker" };
+            assert!(last["message"].as_str().unwrap().starts_with(expected), "{last}");
+        }
+        let mut command = plantbridge(&["mcp", "--demo"]);
+        let told = ended(command.env("PLANTBRIDGE_LOG", "xml")).await;
+        assert!(told.code == 1 && told.err.starts_with("plantbridge: PLANTBRIDGE_LOG is text or json"), "{}", told.err);
+    }
+
     /// What is no bridge is not healthy, however it behaves, and that is known within the bound.
     #[tokio::test]
     async fn who_never_answers_is_not_healthy() {
