@@ -123,7 +123,7 @@ fn listeners(page: &mut Page, counts: &Counts, doors: &Meters) {
             page.sample(name, &[("listener", listener.listener)], value(at).unwrap_or_default());
         }
     };
-    let name = "plantbridge_http_connections";
+    let name = "plantbridge_http_connections_open";
     each(name, GAUGE, "Connections that are open.", &|at| all.get(at).map(|listener| listener.open));
     let name = "plantbridge_http_connections_total";
     each(name, COUNTER, "Connections that were given a place.", &|at| all.get(at).map(|listener| listener.connections));

@@ -201,7 +201,9 @@ mod tests {
 
     fn of(times: &[u64]) -> Distribution {
         let histogram = Histogram::default();
-        times.iter().for_each(|micros| histogram.add(Duration::from_micros(*micros)));
+        for micros in times {
+            histogram.add(Duration::from_micros(*micros));
+        }
         histogram.read()
     }
 

@@ -29,8 +29,9 @@ use crate::{
 
 /// A request for a path, with these headers.
 fn look(verb: &str, path: &str, headers: &[&str]) -> Vec<u8> {
-    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-    format!("{verb} {path} HTTP/1.1\r\n{headers}\r\n").into_bytes()
+    let first = format!("{verb} {path} HTTP/1.1");
+    let lines: Vec<&str> = [first.as_str()].into_iter().chain(headers.iter().copied()).chain(["", ""]).collect();
+    lines.join("\r\n").into_bytes()
 }
 
 async fn ask(door: &Open, bytes: &[u8]) -> Told {
@@ -48,7 +49,7 @@ async fn door_of(client: &Client) -> Open {
 
 /// Every sample of a text by its name and labels. The format is held to its rules: each family is introduced once, before its
 /// samples, which stand together; and a bucket without a bound holds as many as are counted.
-fn samples(text: &str) -> BTreeMap<String, f64> {
+fn samples(text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut kinds: BTreeMap<&str, &str> = BTreeMap::new();
     let mut family = "";
@@ -74,25 +75,26 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
             name
         };
         assert_eq!(base, family, "{line}");
-        let value: f64 = value.parse().unwrap();
-        assert!(value >= 0.0 && found.insert(series.to_owned(), value).is_none(), "{line}");
+        assert!(value.parse::<f64>().unwrap() >= 0.0, "{line}");
+        assert!(found.insert(series.to_owned(), value.to_owned()).is_none(), "{line}");
     }
     for (series, value) in found.iter().filter(|(series, _)| series.contains("le=\"+Inf\"")) {
         let count = series.replace("_bucket", "_count").replace(",le=\"+Inf\"", "").replace("{le=\"+Inf\"}", "");
-        assert_eq!(found[&count], *value, "{series}");
+        assert_eq!(&found[&count], value, "{series}");
     }
     found
 }
 
-async fn metrics(door: &Open) -> BTreeMap<String, f64> {
+async fn metrics(door: &Open) -> BTreeMap<String, String> {
     let told = get(door, "/metrics").await;
     assert_eq!(told.status, 200, "{told:?}");
     assert!(told.head.contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{told:?}");
     samples(&told.body)
 }
 
-fn of(found: &BTreeMap<String, f64>, series: &str) -> f64 {
-    *found.get(series).unwrap_or_else(|| panic!("no {series} in {found:#?}"))
+fn of(found: &BTreeMap<String, String>, series: &str) -> u64 {
+    let value = found.get(series).unwrap_or_else(|| panic!("no {series} in {found:#?}"));
+    value.parse().unwrap()
 }
 
 fn scale(method: &str, args: Json) -> Json {
@@ -130,24 +132,24 @@ async fn each_call_is_counted_under_how_it_ended() {
     };
     let ends = ["ok", "not_run", "ran", "unknown", "failed"].map(|outcome| calls("call_method", outcome));
     // Forbidden twice and what was wrongly asked for; the method that failed; the one that nobody heard of.
-    assert_eq!(ends, [3.0, 3.0, 1.0, 1.0, 0.0]);
-    assert_eq!(calls("describe_peer", "failed"), 1.0);
-    assert_eq!(of(&found, "plantbridge_tool_call_duration_seconds_count{tool=\"call_method\"}"), 8.0);
+    assert_eq!(ends, [3, 3, 1, 1, 0]);
+    assert_eq!(calls("describe_peer", "failed"), 1);
+    assert_eq!(of(&found, "plantbridge_tool_call_duration_seconds_count{tool=\"call_method\"}"), 8);
     let refusals = |code: &str| of(&found, &format!("plantbridge_refusals_total{{code=\"{code}\"}}"));
     let codes = ["peer_refused", "unknown_outcome", "bad_argument", "unknown_peer", "unknown_tool"];
-    assert_eq!(codes.map(refusals), [3.0, 1.0, 1.0, 1.0, 1.0]);
+    assert_eq!(codes.map(refusals), [3, 1, 1, 1, 1]);
     let network = |outcome: &str| {
         let series = format!("plantbridge_network_calls_total{{outcome=\"{outcome}\"}}");
         of(&found, &series) - of(&before, &series)
     };
     // Three reads and the description before the first of them.
-    assert_eq!(["answered", "refused", "not_sent", "unknown", "abandoned"].map(network), [4.0, 3.0, 0.0, 1.0, 0.0]);
-    assert_eq!(of(&found, "plantbridge_network_calls_open"), 0.0);
+    assert_eq!(["answered", "refused", "not_sent", "unknown", "abandoned"].map(network), [4, 3, 0, 1, 0]);
+    assert_eq!(of(&found, "plantbridge_network_calls_open"), 0);
     let timed = of(&found, "plantbridge_network_call_duration_seconds_count");
-    assert_eq!(timed - of(&before, "plantbridge_network_call_duration_seconds_count"), 7.0);
-    assert_eq!(of(&found, "plantbridge_link_up{link=\"0\",kind=\"memory\"}"), 1.0);
-    assert_eq!((of(&found, "plantbridge_peers"), of(&found, "plantbridge_clients{door=\"stdio\"}")), (1.0, 1.0));
-    assert_eq!(of(&found, "plantbridge_http_requests_total{listener=\"mcp\",status=\"200\"}"), 1.0, "the one before");
+    assert_eq!(timed - of(&before, "plantbridge_network_call_duration_seconds_count"), 7);
+    assert_eq!(of(&found, "plantbridge_link_up{link=\"0\",kind=\"memory\"}"), 1);
+    assert_eq!((of(&found, "plantbridge_peers"), of(&found, "plantbridge_clients{door=\"stdio\"}")), (1, 1));
+    assert_eq!(of(&found, "plantbridge_http_requests_total{listener=\"mcp\",status=\"200\"}"), 1, "the one before");
 
     let status = good(&mut client, "bridge_status", json!({})).await;
     assert_eq!(status["tool_calls"], json!({"ok": 3, "not_run": 3, "ran": 1, "unknown": 1, "failed": 1}));
@@ -180,7 +182,7 @@ async fn no_word_from_outside_becomes_a_label() {
         }
     };
     flood(&mut client, 2).await;
-    let series = |found: BTreeMap<String, f64>| found.into_keys().collect::<BTreeSet<String>>();
+    let series = |found: BTreeMap<String, String>| found.into_keys().collect::<BTreeSet<String>>();
     metrics(&door).await;
     let first = series(metrics(&door).await);
     flood(&mut client, 100).await;
@@ -228,7 +230,7 @@ async fn ready_follows_the_links_and_alive_does_not() {
     let found = metrics(&door).await;
     let (up, again) = ("plantbridge_link_up", "plantbridge_link_reconnects_total");
     let link = |name: &str| format!("{name}{{link=\"0\",kind=\"memory\"}}");
-    assert_eq!((of(&found, &link(up)), of(&found, &link(again))), (0.0, 0.0));
+    assert_eq!((of(&found, &link(up)), of(&found, &link(again))), (0, 0));
 
     // It answers without a network, and says why there is none.
     let status = good(&mut client, "bridge_status", json!({})).await;
@@ -238,7 +240,7 @@ async fn ready_follows_the_links_and_alive_does_not() {
     hand.tell(LinkEvent::Up).await;
     until(&door, "/readyz", 200).await;
     let found = metrics(&door).await;
-    assert_eq!((of(&found, &link(up)), of(&found, &link(again))), (1.0, 1.0));
+    assert_eq!((of(&found, &link(up)), of(&found, &link(again))), (1, 1));
     let status = good(&mut client, "bridge_status", json!({})).await;
     let link = &status["links"][0];
     assert_eq!((&link["state"], &link["reconnects"], &link["kind"]), (&json!("up"), &json!(1), &Json::Null));
@@ -258,7 +260,7 @@ async fn counts_need_a_token_where_there_are_any() {
     let door = Open::for_named().await;
     for token in ["key-a", "key-eye"] {
         let told = ask(&door, &look("GET", "/metrics", &[HOST, &format!("Authorization: Bearer {token}")])).await;
-        assert_eq!((told.status, of(&samples(&told.body), "plantbridge_clients{door=\"http\"}")), (200, 0.0));
+        assert_eq!((told.status, of(&samples(&told.body), "plantbridge_clients{door=\"http\"}")), (200, 0));
     }
     for wrong in [None, Some("Authorization: Bearer nobody"), Some("Authorization: Basic a2V5LWE=")] {
         let headers: Vec<&str> = [HOST].into_iter().chain(wrong).collect();
@@ -349,8 +351,8 @@ async fn a_listener_for_looks_has_nothing_else() {
     }
     let told = second.ask(&look("GET", "/metrics", &["Host: 172.17.0.2:9464"])).await;
     let found = samples(&told.body);
-    assert_eq!(of(&found, "plantbridge_http_requests_total{listener=\"metrics\",status=\"404\"}"), 4.0);
-    assert_eq!(of(&found, "plantbridge_http_connections_total{listener=\"metrics\"}"), 5.0);
+    assert_eq!(of(&found, "plantbridge_http_requests_total{listener=\"metrics\",status=\"404\"}"), 4);
+    assert_eq!(of(&found, "plantbridge_http_connections_total{listener=\"metrics\"}"), 5);
     assert!(!found.keys().any(|series| series.contains("listener=\"mcp\"")), "{found:#?}");
     for alone in [first, second] {
         alone.stop.cancel();
