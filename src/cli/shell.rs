@@ -1,6 +1,9 @@
 //! `plantbridge completions` and `plantbridge man`: made from the definition of the command line itself.
 
-use std::{fs, path::{Path, PathBuf}};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;

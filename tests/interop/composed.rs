@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::support::{Account, Bridge, Composed, installed, structured};
+use crate::support::{Account, Bridge, Composed, PLANTBRIDGE, installed, structured};
 
 /// A file of the repository.
 fn repository(path: &str) -> PathBuf {
@@ -190,6 +190,21 @@ fn the_broker_lets_in_whoever_has_an_account() {
     }
 }
 
+/// What a bridge needs of a broker, by its own examination under its own account: nothing of it is missing.
+#[test]
+fn the_rules_leave_the_bridge_what_it_needs() {
+    let broker = Composed::start(&["oven-1"]);
+    let mut doctor = Command::new(PLANTBRIDGE);
+    doctor.args(["doctor", "--json", "--name", "bridge", "--broker", &broker.url(), "--ca"]);
+    doctor.arg(broker.secret("ca.pem")).env("PLANTBRIDGE_MQTT_USERNAME", "bridge");
+    let told = doctor.env("PLANTBRIDGE_MQTT_PASSWORD", broker.password("bridge")).output().expect("the bridge starts");
+    let said = String::from_utf8_lossy(&told.stdout);
+    assert!(told.status.success(), "{said}{}", String::from_utf8_lossy(&told.stderr));
+    for check in ["broker.access", "broker.tls", "broker.stall"] {
+        assert!(said.contains(check), "{check} was not looked at: {said}");
+    }
+}
+
 /// The bridge as Compose starts it, but for where things are: it joins over TLS under its account, and its rules are enough.
 #[test]
 fn the_bridge_of_the_file_joins_its_broker() {
@@ -221,7 +236,7 @@ fn the_bridge_of_the_file_joins_its_broker() {
     ];
     let mut bridge = Bridge::start(&placed.collect::<Vec<_>>(), &environment);
     let peers = bridge.call_once_joined("list_peers", &json!({}));
-    assert_eq!(structured(&peers)["peers"][0]["name"], "oven-1", "{peers}");
+    assert_eq!(structured(&peers)["peers"], json!(["oven-1"]), "{peers}");
     // It reaches the oven, which is nobody who answers.
     oven.hears("msgrpc/v2/req/oven-1");
     bridge.begin("describe_peer", &json!({"peer": "oven-1"}));

@@ -104,7 +104,8 @@ impl Account {
     /// Says something; whether the broker took it.
     pub(crate) fn says(&mut self, topic: &str, text: &str) -> bool {
         self.0.write(&json!({"say": topic, "text": text}).to_string());
-        self.0.wait_for("answer of the broker", |line| if line["said"] == topic { line["taken"].as_bool() } else { None })
+        self.0
+            .wait_for("answer of the broker", |line| if line["said"] == topic { line["taken"].as_bool() } else { None })
     }
 
     /// Listens, and returns once the broker knows.

@@ -44,8 +44,19 @@ pub(super) struct Linked {
 /// Asks cargo.
 pub(super) fn of(triple: &str) -> Result<Linked, String> {
     let tree = cargo(&[
-        "tree", "--locked", "--package", "plantbridge", "--no-default-features", "--target", triple, "--edges",
-        "normal,no-proc-macro", "--prefix", "none", "--format", "{p}",
+        "tree",
+        "--locked",
+        "--package",
+        "plantbridge",
+        "--no-default-features",
+        "--target",
+        triple,
+        "--edges",
+        "normal,no-proc-macro",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
     ])?;
     let wanted = tree.lines().filter_map(key_of_line).collect::<BTreeSet<_>>();
     let metadata = metadata()?;
@@ -60,7 +71,8 @@ pub(super) fn of(triple: &str) -> Result<Linked, String> {
             direct = Some(needs);
             continue;
         }
-        let checksum = checksums.get(key).ok_or_else(|| format!("{} {} has no checksum in Cargo.lock", key.0, key.1))?;
+        let checksum =
+            checksums.get(key).ok_or_else(|| format!("{} {} has no checksum in Cargo.lock", key.0, key.1))?;
         let package = list(&metadata["packages"]).find(|package| package["id"] == node["id"]);
         crates.push(read(package.unwrap_or(&Json::Null), checksum, needs)?);
     }

@@ -23,13 +23,7 @@ pub(super) struct Target {
 }
 
 pub(super) const TARGETS: [Target; 2] = [
-    Target {
-        triple: super::RUNTIME,
-        compiler: "musl-gcc",
-        packages: &["musl-tools"],
-        emulator: None,
-        foreign: None,
-    },
+    Target { triple: super::RUNTIME, compiler: "musl-gcc", packages: &["musl-tools"], emulator: None, foreign: None },
     Target {
         triple: "aarch64-unknown-linux-musl",
         compiler: "aarch64-linux-gnu-gcc",
@@ -133,8 +127,7 @@ fn headers(machine: &str, dist: &Path, triple: &str) -> Result<PathBuf, String> 
 
 /// The names that compilers write for places of this machine, as `place=name`: what is shipped tells nobody where it was built.
 pub(super) fn maps() -> Result<Vec<String>, String> {
-    let mut maps: Vec<String> =
-        crate_folders()?.iter().map(|folder| format!("{}=/crates", folder.display())).collect();
+    let mut maps: Vec<String> = crate_folders()?.iter().map(|folder| format!("{}=/crates", folder.display())).collect();
     maps.push(format!("{}=/plantbridge", install::repository().display()));
     Ok(maps)
 }
@@ -142,7 +135,8 @@ pub(super) fn maps() -> Result<Vec<String>, String> {
 /// Where cargo unpacks crates, one folder a registry.
 fn crate_folders() -> Result<Vec<PathBuf>, String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).ok_or("there is no home folder")?;
+    let home =
+        home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).ok_or("there is no home folder")?;
     install::entries(&home.join("registry/src"))
 }
 

@@ -73,8 +73,18 @@ fn runs_typescript(room: &Room) -> Result<(), String> {
     let broker = Broker::start(Kind::Tuned)?;
     let port = free_port().map_err(|error| format!("no free port: {error}"))?;
     let (at, url) = (port.to_string(), format!("mqtt://localhost:{}", broker.port));
-    let words =
-        ["/plantbridge", "mcp", "--no-stdio", "--port", &at, "--require-token", "--broker", &url, "--scripts", "/scripts"];
+    let words = [
+        "/plantbridge",
+        "mcp",
+        "--no-stdio",
+        "--port",
+        &at,
+        "--require-token",
+        "--broker",
+        &url,
+        "--scripts",
+        "/scripts",
+    ];
     let bridge = room.start(&words, &[("PLANTBRIDGE_MCP_TOKEN", TOKEN)])?;
     let door = Door { port, token: Some(TOKEN) };
     let tried = door.until("/mcp", |_| true).and_then(|()| {

@@ -83,7 +83,11 @@ fn holds_one_program(root: &Path) -> Result<(), String> {
         return Err(format!("the image holds {files:?}, and has to hold {must:?}"));
     }
     let mode = std::fs::metadata(root.join("plantbridge")).map_err(|error| error.to_string())?.permissions().mode();
-    if mode & 0o7022 != 0 { Err(format!("others may change the program, or it lends rights: {mode:o}")) } else { Ok(()) }
+    if mode & 0o7022 != 0 {
+        Err(format!("others may change the program, or it lends rights: {mode:o}"))
+    } else {
+        Ok(())
+    }
 }
 
 fn walk(root: &Path, folder: &Path, files: &mut BTreeSet<String>) -> Result<(), String> {
@@ -195,7 +199,15 @@ fn start(room: &Room, broker: &Broker, host: &str) -> Result<(Running, u16), Str
     let port = free_port().map_err(|error| format!("no free port: {error}"))?;
     let (at, url) = (port.to_string(), format!("mqtt://{host}:{}", broker.port));
     let words = [
-        "/plantbridge", "mcp", "--no-stdio", "--port", &at, "--require-token", "--broker", &url, "--contracts",
+        "/plantbridge",
+        "mcp",
+        "--no-stdio",
+        "--port",
+        &at,
+        "--require-token",
+        "--broker",
+        &url,
+        "--contracts",
         "/contracts",
     ];
     let running = room.start(&words, &[("PLANTBRIDGE_MCP_TOKEN", TOKEN)])?;
