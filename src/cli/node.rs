@@ -5,6 +5,7 @@ use clap::Args;
 use super::{
     StartError,
     environment::Environment,
+    log::LogArgs,
     mcp,
     network::{Behaviour, Network, NetworkArgs},
     scripts::ScriptArgs,
@@ -17,6 +18,8 @@ pub(super) struct NodeArgs {
     network: NetworkArgs,
     #[command(flatten)]
     scripts: ScriptArgs,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
 }
 
 const NOWHERE: &str =

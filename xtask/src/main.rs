@@ -8,6 +8,8 @@
 mod bench;
 mod command;
 mod conform;
+mod dist;
+mod image;
 mod install;
 mod soak;
 mod test;
@@ -22,6 +24,8 @@ fn main() -> ExitCode {
         Some((chore, [])) if chore == "conform" => conform::all(),
         Some((chore, rest)) if chore == "layout" => bench::layout::run(rest),
         Some((chore, rest)) if chore == "soak" => soak::run(rest),
+        Some((chore, rest)) if chore == "dist" => dist::run(rest),
+        Some((chore, rest)) if chore == "image" => image::run(rest),
         Some((chore, [])) if chore == "install" => install::all(),
         _ => Err(USAGE.to_owned()),
     };
@@ -46,4 +50,10 @@ usage: cargo xtask <chore>
   soak [--for TIME] [--seed N] [--binary FILE]
                    use the bridge for five minutes, or 90s, 5m, 2h, on a network that fails as the seed's plan says, and
                    check that no command ran twice, that what was said is true, and that nothing is left
-  install          only install: mosquitto, and under target/interop a Node and a Python tree";
+  dist [--quick] [--target TRIPLE]...
+                   make the archives of a release below target/dist: static binaries and what goes with them; --quick
+                   compiles in a fifth of the time what nobody should use
+  image [runtime | dev] [--from FOLDER]
+                   build the images from a release (as root), start them without an engine, and hold them to docker/README.md;
+                   --from takes an archive that was unpacked instead of making one
+  install          only install: mosquitto and docker-compose, and under target/interop a Node and a Python tree";
