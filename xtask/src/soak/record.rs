@@ -102,6 +102,8 @@ pub(super) struct State {
     pub(super) faults: BTreeMap<&'static str, u64>,
     /// By peer and epoch, the last number.
     emitted: HashMap<(String, String), u64>,
+    /// By peer, the incarnation that emitted last.
+    emitting: HashMap<String, String>,
     epochs: u64,
     pub(super) shown: u64,
     pub(super) missed: u64,
@@ -154,6 +156,7 @@ impl State {
             outcomes: BTreeMap::new(),
             faults: BTreeMap::new(),
             emitted: HashMap::new(),
+            emitting: HashMap::new(),
             epochs: 0,
             shown: 0,
             missed: 0,
@@ -262,6 +265,15 @@ impl State {
 
     pub(super) fn emitted(&mut self, peer: &str, epoch: &str, number: u64) {
         self.emitted.insert((peer.to_owned(), epoch.to_owned()), number);
+        if self.emitting.get(peer).is_none_or(|known| known != epoch) {
+            self.emitting.insert(peer.to_owned(), epoch.to_owned());
+        }
+    }
+
+    /// The incarnation of a peer that emitted last, and how far it has counted.
+    pub(super) fn last_emitted(&self, peer: &str) -> Option<(String, u64)> {
+        let epoch = self.emitting.get(peer)?;
+        Some((epoch.clone(), self.count(peer, epoch)))
     }
 
     /// How far a peer has counted in an incarnation.

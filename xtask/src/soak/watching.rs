@@ -57,8 +57,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads what came, and gives how much follows it; nothing if it could not be read.
-    fn read(&mut self) -> Option<u64> {
+    /// Reads what came, and gives the answer and how much follows it; nothing if it could not be read.
+    fn read(&mut self) -> Option<(Answer, u64)> {
         let mut arguments = json!({"watch": self.watch, "limit": 200});
         if let (Some(arguments), Some(after)) = (arguments.as_object_mut(), self.after.clone()) {
             arguments.insert("after".to_owned(), after);
@@ -80,7 +80,8 @@ impl Reader<'_> {
                 state.violate(Some(answered.call), what.chars().take(2_000).collect());
             }
         });
-        answered.content.get("more").and_then(Value::as_u64)
+        let more = answered.content.get("more").and_then(Value::as_u64)?;
+        Some((answer, more))
     }
 
     /// Nobody emits any more: what was emitted has to be told to the last, as shown or as missed.
@@ -88,17 +89,19 @@ impl Reader<'_> {
         let until = Instant::now() + SETTLE;
         let mut last = None;
         while Instant::now() < until {
-            let more = self.read();
-            let reached = self.ledger.reached().map(|(epoch, number)| (epoch.to_owned(), number));
-            let told = reached.as_ref().is_some_and(|(epoch, number)| {
-                *number == self.client.record.with(|state| state.count(&self.peer, epoch))
-            });
-            if told && more == Some(0) {
+            let read = self.read();
+            let (epoch, number) = self.client.record.with(|state| state.last_emitted(&self.peer))?;
+            let reached = self.ledger.reached(&epoch);
+            // Nothing was emitted since the watch began, or since all was said of the incarnation before.
+            let nothing = |answer: &Answer| reached.is_none() && answer.verdict == "gapless" && answer.to.is_none();
+            let all = |answer: &Answer| reached == Some(number) || nothing(answer);
+            if read.is_some_and(|(answer, more)| more == 0 && all(&answer)) {
                 return None;
             }
-            last = reached;
+            last = Some((epoch, number, reached));
             std::thread::sleep(Duration::from_millis(250));
         }
-        Some(format!("watch {} on {}, which tells up to {last:?} and not all", self.watch, self.peer))
+        let what = "whose emitter counted, and which was judged up to, so far";
+        Some(format!("watch {} on {}, {what}: {last:?}", self.watch, self.peer))
     }
 }
