@@ -208,6 +208,34 @@ mod tests {
     }
 
     #[test]
+    fn what_the_broker_keeps_is_told_apart() {
+        let mut state = State::new();
+        let second = Duration::from_secs(1);
+        state.taken_down("left", second, false);
+        state.taken_down("slow", second, false);
+        state.taken_down("cut", second, true);
+        let kept = |name: &str, payload: &str| vec![(name.to_owned(), payload.to_owned())];
+        for (name, payload, wrong) in [
+            ("cut", "offline", false),
+            ("cut", "online", true),
+            ("slow", "offline", false),
+            ("slow", "online", true),
+            ("soak-bridge", "offline", true),
+        ] {
+            assert_eq!(!state.kept_wrongly(kept(name, payload)).is_empty(), wrong, "{payload} of {name}");
+        }
+        let names = ["left", "slow", "a", "b"];
+        for name in names {
+            state.taken_down(name, second, false);
+        }
+        let all = names.iter().flat_map(|name| kept(name, "offline")).collect();
+        assert_eq!(state.kept_wrongly(all).len(), 4, "farewells that fail often");
+        state.ails(true, true);
+        state.taken_down("without", second, false);
+        assert!(state.kept_wrongly(kept("without", "online")).is_empty());
+    }
+
+    #[test]
     fn what_grows_is_found() {
         let grow = |mib, descriptors| {
             move |state: &mut State, _: &mut Left| {

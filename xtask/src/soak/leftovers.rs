@@ -79,7 +79,7 @@ pub(super) fn descriptors(bridge: &Bridge, before: usize) -> usize {
 /// connections there are beyond those of `expected` and its own.
 ///
 /// A fake whose line was bad when it was taken down died, as far as the network knows, and the broker keeps what it keeps of the
-/// dead. Nothing else may be kept.
+/// dead. Nothing else may be kept, but for the few whose farewell took longer than a farewell may.
 pub(super) fn at_the_broker(port: u16, expected: usize, record: &Record) -> Result<(Vec<String>, i64), String> {
     let mut connection = Connection::open(port, "soak-looks")?;
     connection.paced(Duration::from_millis(100))?;
@@ -104,13 +104,8 @@ pub(super) fn at_the_broker(port: u16, expected: usize, record: &Record) -> Resu
             }
         })?;
         let ours = retained.iter().filter(|(name, _)| name.contains(BRIDGE) || name.contains(FAKE));
-        let ours: Vec<String> = record.with(|state| {
-            let (expected, wrong): (Vec<_>, Vec<_>) =
-                ours.partition(|(name, payload)| state.is_of_the_dead(name, payload));
-            let offline = expected.iter().filter(|(_, payload)| *payload == "offline").count();
-            state.kept = (offline, expected.len() - offline);
-            wrong.iter().map(|(name, payload)| format!("{payload} of {name}")).collect()
-        });
+        let ours = ours.map(|(name, payload)| (name.clone(), payload.clone())).collect();
+        let ours = record.with(|state| state.kept_wrongly(ours));
         let surplus = connected.map(|connected| connected - expected);
         // The broker counts once a second, and at first counts those that have just gone.
         let settled = ours.is_empty() && surplus.is_some_and(|surplus| surplus <= 0);

@@ -230,8 +230,12 @@ fn fakes(mut client: Client, mut draw: Draw, until: &Until) -> Vec<String> {
                 std::thread::sleep(draw.millis(50, 800));
             }
         }
+        let mut off = false;
         if started.code == "ok" {
             since = client.record.with(|state| state.age());
+            let listed = client.call("list_fakes", &json!({"limit": 10}), Duration::ZERO);
+            let fakes = listed.content.get("fakes").and_then(Value::as_array).into_iter().flatten();
+            off = fakes.into_iter().any(|fake| fake.get("on_network") == Some(&json!(false)));
         }
         // A start that failed has left nothing, and to stop it says so.
         let stopped = client.call("stop_fake", &json!({"name": fake}), START);
@@ -240,7 +244,7 @@ fn fakes(mut client: Client, mut draw: Draw, until: &Until) -> Vec<String> {
             left.push(format!("fake {fake}: its start said {}, its stop {}", started.code, stopped.code));
         }
         std::thread::sleep(draw.millis(100, 1_000));
-        client.record.with(|state| state.taken_down(&fake, since));
+        client.record.with(|state| state.taken_down(&fake, since, off));
     }
     left
 }

@@ -40,11 +40,10 @@ impl fmt::Display for Report<'_> {
         let ran: u64 = state.commands.values().map(|command| u64::from(command.ran)).sum();
         writeln!(out, "| commands given, executions counted by the peers | {}, {ran} |", state.commands.len())?;
         writeln!(out, "| requests that came to a peer again | {} |", state.repeats)?;
-        let (dead, (offline, online)) = (state.dead_fakes.len(), state.kept);
-        writeln!(
-            out,
-            "| fakes taken down while their line was bad; of whom the broker keeps `offline`, `online` | {dead}; {offline}, {online} |"
-        )?;
+        let (dead, (offline, online, tardy)) = (state.dead_fakes.len(), state.kept);
+        writeln!(out, "| fakes taken down while their line was bad | {dead} |")?;
+        writeln!(out, "| of those the broker keeps `offline`, `online` | {offline}, {online} |")?;
+        writeln!(out, "| fakes whose farewell took too long, `offline` | {tardy} |")?;
         writeln!(
             out,
             "| events emitted, of watches shown, reported missed | {}, {}, {} |",
