@@ -65,6 +65,14 @@ pub(super) struct Doors {
     http: Option<(SocketAddr, Rules)>,
 }
 
+impl DoorArgs {
+    /// The same for a door that is open at this address: what it was asked to be since then is for its next start.
+    pub(super) fn stay_at(&mut self, address: SocketAddr) {
+        self.host = address.ip();
+        self.port = Some(address.port());
+    }
+}
+
 impl Doors {
     /// Checks everything that can be checked before anything is opened. A file that is named wins over the environment.
     pub(super) fn new(args: &DoorArgs, environment: Option<Keys>) -> Result<Self, StartError> {
@@ -79,6 +87,16 @@ impl Doors {
         let tls = tls.map(|(certificate, key)| tls_of(certificate, key)).transpose().map_err(StartError)?;
         let rules = Rules { keys, hosts, tls };
         Ok(Self { stdio: !args.no_stdio, http: Some((SocketAddr::new(args.host, port), rules)) })
+    }
+
+    /// Where the HTTP door is to be, if it was asked for.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(|(address, _)| *address)
+    }
+
+    /// Its rules.
+    pub(super) fn rules(self) -> Option<Rules> {
+        self.http.map(|(_, rules)| rules)
     }
 
     /// Opens the HTTP door, if it was asked for, and says where it is.

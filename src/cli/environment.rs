@@ -27,6 +27,14 @@ const BROKER: [&str; 2] = ["PLANTBRIDGE_BROKER", "SOURCE_RPC_BROKER"];
 const HUB: [&str; 2] = ["PLANTBRIDGE_HUB", "SOURCE_RPC_HUB"];
 const READ_ONLY: &str = "PLANTBRIDGE_READ_ONLY";
 
+impl Environment {
+    /// What of it settings that are read again are read beside.
+    pub(super) fn of_settings(&self) -> Self {
+        let secrets = Secrets { door: self.secrets.door.clone(), ..Secrets::default() };
+        Self { secrets, broker: self.broker.clone(), hub: self.hub.clone(), read_only: self.read_only }
+    }
+}
+
 /// What of it may be passed on to programs. What is no text is passed on to nobody.
 pub(super) fn inherited() -> Inherited {
     Inherited::of(

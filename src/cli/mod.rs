@@ -3,6 +3,7 @@
 mod args;
 mod call;
 mod check;
+mod config;
 mod contract_file;
 #[cfg(feature = "demo")]
 mod demo;
@@ -21,6 +22,7 @@ mod mcp;
 mod member;
 mod network;
 mod node;
+mod operator;
 mod out;
 mod peers;
 mod plain;
@@ -28,19 +30,23 @@ mod scripts;
 mod secrets;
 mod security;
 mod serve;
+mod service;
 mod shell;
 mod stop;
 mod tidings;
 mod token;
 mod watch;
 
-use std::{io::Write, process::ExitCode};
+use std::{ffi::OsString, io::Write, process::ExitCode};
 
 pub use args::Cli;
 use args::{Command, McpArgs, Parsed};
+use config::Line;
 use ending::Failure;
 use environment::Environment;
 use errand::Errand;
+use node::NodeArgs;
+use operator::Operator;
 
 use crate::{
     mcp::{codes, registry, tools},
@@ -60,7 +66,7 @@ impl StartError {
 
 /// Runs what the command line asks for. Exit code 0: done. 1: it could not start, was refused, is in doubt, or found
 /// something wrong. 2: what is for people was asked for in a way that makes no sense.
-pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode {
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Read before any thread starts, so that nothing runs while the environment is read (design: secrets).
     let environment = environment::read();
     let closed = secrets::close_process();
@@ -69,31 +75,52 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode
     if matches!(arguments.as_slice(), [_, word] if word == supervise::WORD) {
         return served(supervise());
     }
-    match args::parse(&arguments) {
+    let line = match config::whole(&arguments, environment.as_ref().ok()) {
+        Ok(line) => line,
+        Err(problems) => return failed(&config::in_one_line(&problems), 1),
+    };
+    match args::parse(&line.arguments) {
         Parsed::Say(text) => {
             say(&text);
             ExitCode::SUCCESS
         }
-        Parsed::Wrong(text, code) => failed(&text, code),
-        Parsed::Run(command) => run(command, environment, closed),
+        Parsed::Wrong(text, code) => failed(&line.blame(text), code),
+        Parsed::Run(command) => run(command, environment, closed, Started { typed: arguments, line }),
     }
 }
 
-fn run(command: Command, environment: Result<Environment, StartError>, closed: std::io::Result<()>) -> ExitCode {
+/// How the process was started.
+struct Started {
+    /// What was typed.
+    typed: Vec<OsString>,
+    /// The same with the settings of its file.
+    line: Line,
+}
+
+fn run(
+    command: Command,
+    environment: Result<Environment, StartError>,
+    closed: std::io::Result<()>,
+    started: Started,
+) -> ExitCode {
     let json = command.wants_json();
     let done = match command {
         Command::Handlers => return crate::fake::code::child::run(),
-        Command::Mcp(args) => return served(bridge(*args, environment, closed)),
+        Command::Mcp(args) => {
+            let served_by = bridge(*args, environment, closed, &started);
+            return served(served_by.map_err(|why| StartError(started.line.blame(why.0))));
+        }
         #[cfg(feature = "demo")]
         Command::Demo(args) => {
-            log::init(log::SERVING);
+            log::init(log::SERVING, None);
             return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
         Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Node(args) => {
-            log::init(log::SERVING);
-            return served(environment.and_then(|environment| block_on(node::serve(node::read(*args, environment)?))?));
+            let served_by = environment.and_then(|environment| host(*args, environment, &started));
+            return served(served_by.map_err(|why| StartError(started.line.blame(why.0))));
         }
+        Command::Config(args) => config::run(args, environment),
         Command::Supervise => return served(supervise()),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
@@ -104,7 +131,7 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
 
 /// The subcommands that join a network for one thing.
 fn errand(command: Command, environment: Environment) -> Result<(), Failure> {
-    log::init(log::ERRAND);
+    log::init(log::ERRAND, None);
     match command {
         Command::Peers(args) => block_on(errand::run(args.errand, true, environment, peers::run))?,
         Command::Describe(args) => {
@@ -142,17 +169,32 @@ fn bridge(
     args: McpArgs,
     environment: Result<Environment, StartError>,
     closed: std::io::Result<()>,
+    started: &Started,
 ) -> Result<(), StartError> {
     if args.errors || args.tools {
         say(&if args.errors { codes::errors_table() } else { registry::tools_table(&tools::all()) });
         return Ok(());
     }
-    let config = mcp::Config::new(args, environment?)?;
-    log::init(log::SERVING);
+    let environment = environment?;
+    let (level, beside) = (args.operator.log_level.clone(), environment.of_settings());
+    let config = mcp::Config::try_new(args, environment).map_err(first)?;
+    let dial = log::init(log::SERVING, level.as_deref());
     if let Err(error) = closed {
         tracing::warn!("the process stays readable to others of this user: {error}");
     }
-    block_on(mcp::serve(config))?
+    let operator = Operator::new(&started.typed, &started.line, beside, dial, config.door());
+    block_on(mcp::serve(config, operator))?
+}
+
+fn host(args: NodeArgs, environment: Environment, started: &Started) -> Result<(), StartError> {
+    let dial = log::init(log::SERVING, args.operator.log_level.as_deref());
+    let operator = Operator::new(&started.typed, &started.line, environment.of_settings(), dial, None);
+    block_on(node::serve(node::read(args, environment)?, operator))?
+}
+
+/// What is said of several things that keep it from starting.
+fn first(faults: Vec<StartError>) -> StartError {
+    StartError(config::in_one_line(&faults.into_iter().map(|StartError(why)| why).collect::<Vec<_>>()))
 }
 
 fn supervise() -> Result<(), StartError> {

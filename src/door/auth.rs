@@ -41,6 +41,20 @@ impl fmt::Debug for Keys {
     }
 }
 
+/// What became of a client when the tokens changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Became {
+    /// It has the same token, which lets it do the same.
+    Same,
+    /// It comes with another, or may do something else with the one it has.
+    OtherToken {
+        /// Whether it may only look now.
+        read_only: bool,
+    },
+    /// It has none.
+    Nobody,
+}
+
 /// Why tokens cannot be used. Never says a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
@@ -112,6 +126,16 @@ impl Keys {
     /// Whether there is no token, and every process that reaches the door may come in.
     pub fn is_open(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// What became of the client that goes by a name, when these take the place of others.
+    pub(super) fn now(&self, before: &Self, name: &str) -> Became {
+        let of = |keys: &Self| keys.0.iter().find(|(_, named)| &*named.name == name).cloned();
+        match (of(before), of(self)) {
+            (_, None) => Became::Nobody,
+            (was, is) if was == is => Became::Same,
+            (_, Some((_, named))) => Became::OtherToken { read_only: named.read_only },
+        }
     }
 
     /// Whose token this is.
