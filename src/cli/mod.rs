@@ -182,14 +182,20 @@ fn bridge(
     if let Err(error) = closed {
         tracing::warn!("the process stays readable to others of this user: {error}");
     }
-    let operator = Operator::new(&started.typed, &started.line, beside, dial, config.door());
-    block_on(mcp::serve(config, operator))?
+    block_on(async {
+        let operator = Operator::new(&started.typed, &started.line, beside, dial, config.door());
+        mcp::serve(config, operator).await
+    })?
 }
 
 fn host(args: NodeArgs, environment: Environment, started: &Started) -> Result<(), StartError> {
     let dial = log::init(log::SERVING, args.operator.log_level.as_deref());
-    let operator = Operator::new(&started.typed, &started.line, environment.of_settings(), dial, None);
-    block_on(node::serve(node::read(args, environment)?, operator))?
+    let beside = environment.of_settings();
+    let network = node::read(args, environment)?;
+    block_on(async {
+        let operator = Operator::new(&started.typed, &started.line, beside, dial, None);
+        node::serve(network, operator).await
+    })?
 }
 
 /// What is said of several things that keep it from starting.

@@ -28,11 +28,10 @@ use crate::{
     plant::Plant,
 };
 
-/// Settings that are taken while the process runs. Those of the door only as long as it has TLS, or none, as at its start.
-const TAKEN: [&str; 7] =
-    ["mcp_auth", "require_token", "allow_origin", "allow_host", "door_cert", "door_key", "log_level"];
-/// Those of them that are the door's own.
-const OF_DOOR: usize = 6;
+/// What is taken while the process runs, where there is no door.
+const LEVEL: &str = "log_level";
+/// The same where there is one.
+const TAKEN: [&str; 7] = ["mcp_auth", "require_token", "allow_origin", "allow_host", "door_cert", "door_key", LEVEL];
 
 /// What the process was started with, and how it is told of.
 pub(super) struct Operator {
@@ -43,7 +42,8 @@ pub(super) struct Operator {
     manager: Manager,
     /// Whether somebody sits at a terminal: when that goes away, so do we.
     at_terminal: bool,
-    door: Option<(RulesHandle, bool)>,
+    hangups: stop::Hangups,
+    door: Option<RulesHandle>,
     links: Option<Links>,
 }
 
@@ -69,6 +69,7 @@ struct Fresh {
 }
 
 impl Operator {
+    /// Hears of SIGHUP from now on; to be made where the process is driven.
     pub(super) fn new(
         typed: &[OsString],
         line: &Line,
@@ -79,46 +80,46 @@ impl Operator {
         let settings = Settings::of(line, &environment);
         let started = Arc::new(Start { typed: typed.to_vec(), environment, door });
         let (manager, at_terminal) = (Manager::of_environment(), std::io::stderr().is_terminal());
-        Self { started, settings, dial, manager, at_terminal, door: None, links: None }
+        let hangups = stop::Hangups::new();
+        Self { started, settings, dial, manager, at_terminal, hangups, door: None, links: None }
     }
 
     /// The doors are open, and the network is being joined.
     pub(super) fn attends(&mut self, plant: &Plant, node: &Node, door: Option<&HttpDoor>) {
         self.links = Some(Links { network: node.watch_network(), plant: plant.clone() });
-        self.door = door.map(|door| (door.rules(), door.rules().has_tls()));
+        self.door = door.map(HttpDoor::rules);
     }
 
     /// Does what is wanted, until the system asks us to end.
     pub(super) async fn until_asked(&mut self) {
         let mut asked = std::pin::pin!(stop::asked());
-        let mut hangups = stop::Hangups::new();
-        let mut reading: Option<JoinHandle<Result<Fresh, String>>> = None;
+        let (mut reading, mut once_more): (Option<JoinHandle<_>>, _) = (None, false);
         let mut beat = self.manager.pace().map(beat);
         self.manager.ready();
         loop {
             self.tell_links();
             tokio::select! {
                 () = &mut asked => return,
-                () = hangups.next() => {
+                () = self.hangups.next() => {
                     if self.at_terminal && !std::io::stderr().is_terminal() {
                         tracing::info!("the terminal is gone");
                         return;
                     }
-                    // One that comes meanwhile is answered by another reading.
-                    if let Some(running) = reading.take() {
-                        let _ = running.await;
+                    if reading.is_some() {
+                        once_more = true;
+                    } else {
+                        reading = Some(self.reads());
                     }
-                    self.manager.reloading();
-                    let started = Arc::clone(&self.started);
-                    reading = Some(spawn_blocking(move || started.again()));
                 }
                 read = ended(&mut reading) => {
-                    match read {
-                        Ok(Ok(fresh)) => self.take(fresh),
-                        Ok(Err(why)) => tracing::error!("the settings stay as they are, all of them: {why}"),
-                        Err(_) => tracing::error!("the settings stay as they are, all of them: the reading failed"),
+                    let read = read.unwrap_or_else(|_| Err("the reading failed".into()));
+                    if let Err(why) = read.and_then(|fresh| self.take(fresh)) {
+                        tracing::error!("the settings stay as they are, all of them: {why}");
                     }
                     self.manager.ready();
+                    if std::mem::take(&mut once_more) {
+                        reading = Some(self.reads());
+                    }
                 }
                 () = ticks(&mut beat) => self.manager.alive(),
                 () = changes(&mut self.links) => {}
@@ -137,13 +138,28 @@ impl Operator {
         }
     }
 
+    /// Reads everything again, beside the loop.
+    fn reads(&self) -> JoinHandle<Result<Fresh, String>> {
+        self.manager.reloading();
+        let started = Arc::clone(&self.started);
+        spawn_blocking(move || started.again())
+    }
+
     /// Takes what can be taken, all of it in this moment.
-    fn take(&mut self, fresh: Fresh) {
-        let door = self.door.as_ref().zip(fresh.rules).filter(|((_, tls), rules)| *tls == rules.tls.is_some());
-        let taken = if door.is_some() { &TAKEN[..] } else { &TAKEN[OF_DOOR..] };
-        if let Some(((door, _), rules)) = door {
-            door.set(rules);
+    fn take(&mut self, fresh: Fresh) -> Result<(), String> {
+        let door = self.door.as_ref().zip(fresh.rules);
+        if door.as_ref().is_some_and(|(door, rules)| door.has_tls() != rules.tls.is_some()) {
+            return Err("--door-cert: whether the door has TLS is settled when it opens; that takes a restart".into());
         }
+        let taken = if let Some((door, rules)) = door {
+            if rules.keys.is_open() {
+                tracing::warn!("any process on this machine can drive the plant through the door: there is no token");
+            }
+            door.set(rules);
+            &TAKEN[..]
+        } else {
+            &[LEVEL][..]
+        };
         self.dial.turn(fresh.level.as_deref());
         let (now, later): (Vec<String>, Vec<String>) = self
             .settings
@@ -159,6 +175,7 @@ impl Operator {
         if !later.is_empty() {
             tracing::warn!("changed, and not taken before a restart: {}", later.join(", "));
         }
+        Ok(())
     }
 }
 

@@ -1,4 +1,5 @@
-//! Installing the foreign parties: mosquitto from the system, a Node tree and a Python tree below the target folder.
+//! Installing the foreign parties: mosquitto and what reads units of systemd from the system, a Node tree and a Python tree
+//! below the target folder.
 //!
 //! Everything is pinned by a committed manifest, and a stamp that holds the manifest's text says what is there already,
 //! so that the second run does nothing. No package's install script runs.
@@ -12,7 +13,10 @@ use crate::command::{answers, find, first_line, run};
 
 /// Installs whatever is missing.
 pub(crate) fn all() -> Result<(), String> {
-    mosquitto()?;
+    packaged("mosquitto", "mosquitto")?;
+    if cfg!(target_os = "linux") {
+        packaged("systemd-analyze", "systemd")?;
+    }
     node_tree()?;
     python(&target()?.join("interop/venv"))
 }
@@ -40,19 +44,20 @@ pub(crate) fn target() -> Result<PathBuf, String> {
     me.ancestors().nth(2).map(Path::to_owned).ok_or_else(|| format!("{} is in no target folder", me.display()))
 }
 
-fn mosquitto() -> Result<(), String> {
-    if let Some(found) = find("mosquitto") {
-        println!("mosquitto: {}", found.display());
+/// A program that a package of the system brings.
+fn packaged(program: &str, package: &str) -> Result<(), String> {
+    if let Some(found) = find(program) {
+        println!("{program}: {}", found.display());
         return Ok(());
     }
     let Some(apt) = find("apt-get") else {
-        return Err("mosquitto is not installed and apt-get is not here: install mosquitto 2 and run this again".into());
+        return Err(format!("{program} is not installed and apt-get is not here: install {package} and run this again"));
     };
-    println!("mosquitto: installing it with apt-get (package mosquitto)");
+    println!("{program}: installing it with apt-get (package {package})");
     run(Command::new(&apt).arg("update").arg("-qq"))?;
     let mut install = Command::new(&apt);
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    run(install.args(["install", "-y", "-qq", "--no-install-recommends", "mosquitto"]))
+    run(install.args(["install", "-y", "-qq", "--no-install-recommends", package]))
 }
 
 fn node(tree: &Path) -> Result<PathBuf, String> {

@@ -49,6 +49,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Whether it is a path that a text names.
+    pub(super) fn is_path_in(&self, text: &str) -> bool {
+        let named = |path: &OsString| path.to_str().is_some_and(|path| text.contains(path));
+        self.key.value == Value::Path && self.values.iter().any(named)
+    }
+
     /// The flags that say the same.
     pub(super) fn arguments(&self) -> Vec<OsString> {
         if self.key.value == Value::Switch {

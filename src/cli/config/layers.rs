@@ -78,7 +78,7 @@ impl Line {
     }
 
     fn to_blame(&self, refusal: &str) -> Option<&Place> {
-        let names = |entry: &&Entry| names(refusal, &entry.key.long);
+        let names = |entry: &&Entry| names(refusal, &entry.key.long) || entry.is_path_in(refusal);
         let named = || self.entries.iter().find(names).map(|entry| &entry.place);
         if !matches!(args::parse(&self.arguments), Parsed::Wrong(..)) {
             return named();

@@ -7,9 +7,9 @@
 mod file;
 mod keys;
 mod layers;
-mod print;
 mod secret;
 mod settings;
+mod shown;
 #[cfg(test)]
 mod tests;
 
@@ -103,7 +103,7 @@ pub(super) fn run(args: ConfigArgs, environment: Result<Environment, StartError>
             let environment = environment?;
             match whole(&typed, Some(&environment)).and_then(accepted) {
                 Ok((line, _)) => {
-                    print::run(&Settings::of(&line, &environment), &typed, &environment, Out::new(args.json))
+                    shown::run(&Settings::of(&line, &environment), &typed, &environment, Out::new(args.json))
                 }
                 Err(problems) => {
                     problems.iter().for_each(|problem| Out::new(args.json).note(&format!("plantbridge: {problem}")));

@@ -12,9 +12,9 @@ use proptest::prelude::*;
 
 use super::{
     keys::{self, Key, NO_SETTINGS, Value},
-    print, secret,
+    secret,
     settings::{Origin, Settings},
-    whole,
+    shown, whole,
 };
 use crate::cli::{
     Cli,
@@ -333,7 +333,7 @@ fn paths_are_relative_to_the_file() {
 #[test]
 fn what_opens_something_is_told_plainly() {
     let folder = Folder::with("development = true\nallow_exec = true\nscripts = \"programs\"\n");
-    let printed = print::as_toml(&folder.settings(&[], &Environment::default()), "mcp", &[("PLANTBRIDGE_TOKEN", true)]);
+    let printed = shown::as_toml(&folder.settings(&[], &Environment::default()), "mcp", &[("PLANTBRIDGE_TOKEN", true)]);
     let (head, rest) = printed.split_once("\n\n").unwrap();
     assert!(head.contains("# WHAT IS SWITCHED ON:"), "{head}");
     for name in ["development", "allow_exec", "scripts"] {
@@ -343,7 +343,7 @@ fn what_opens_something_is_told_plainly() {
     assert!(rest.ends_with("#   PLANTBRIDGE_TOKEN: set"), "{printed}");
     let folder = Folder::with("");
     let printed = folder.settings(&["--broker", "mqtt://plant:hunter2@broker"], &Environment::default());
-    assert!(!print::as_toml(&printed, "mcp", &[]).contains("hunter2"));
+    assert!(!shown::as_toml(&printed, "mcp", &[]).contains("hunter2"));
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -372,7 +372,7 @@ proptest! {
         let environment = Environment { hub, ..Environment::default() };
         let typed: Vec<&str> = flags.iter().map(String::as_str).collect();
         let before = Folder::with("").settings(&typed, &environment);
-        let again = Folder::with(print::as_toml(&before, "mcp", &[])).settings(&[], &Environment::default());
+        let again = Folder::with(shown::as_toml(&before, "mcp", &[])).settings(&[], &Environment::default());
         prop_assert_eq!(before.differ(&again), Vec::<&str>::new());
         prop_assert_eq!(before.0.len(), again.0.len());
     }

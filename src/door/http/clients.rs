@@ -10,7 +10,7 @@ use std::{
 };
 
 use rmcp::model::RequestId;
-use tokio::{sync::watch, task::JoinSet, time::Instant};
+use tokio::{sync::Notify, task::JoinSet, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -25,7 +25,9 @@ pub(super) struct Caller {
     session: Session,
     /// Cancelled when what its requests listen to is to end.
     listening: Mutex<CancellationToken>,
-    running: watch::Sender<HashMap<u64, (RequestId, CancellationToken)>>,
+    running: Mutex<HashMap<u64, (RequestId, CancellationToken)>>,
+    /// Told when none runs any more.
+    quiet: Notify,
     next: AtomicU64,
 }
 
@@ -37,14 +39,18 @@ pub(super) struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.caller.running.send_modify(|running| drop(running.remove(&self.key)));
+        let mut running = self.caller.running();
+        running.remove(&self.key);
+        if running.is_empty() {
+            self.caller.quiet.notify_waiters();
+        }
     }
 }
 
 impl Caller {
     fn new(name: Arc<str>, session: Session, listening: CancellationToken) -> Arc<Self> {
         let (listening, next) = (Mutex::new(listening), AtomicU64::new(0));
-        Arc::new(Self { name, session, listening, running: watch::Sender::default(), next })
+        Arc::new(Self { name, session, listening, running: Mutex::default(), quiet: Notify::new(), next })
     }
 
     /// The session its requests are served in.
@@ -59,8 +65,19 @@ impl Caller {
 
     /// Ends when none of its requests runs.
     async fn quiet(&self) {
-        // We hold what would have to be dropped for an error.
-        let _ = self.running.subscribe().wait_for(HashMap::is_empty).await;
+        loop {
+            // Before looking, so that what ends in between is heard of.
+            let mut quiet = std::pin::pin!(self.quiet.notified());
+            quiet.as_mut().enable();
+            if self.running().is_empty() {
+                return;
+            }
+            quiet.await;
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, (RequestId, CancellationToken)>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn listening(&self) -> MutexGuard<'_, CancellationToken> {
@@ -70,14 +87,14 @@ impl Caller {
     /// Notes a request, so that it can be cancelled.
     pub(super) fn begins(self: &Arc<Self>, id: RequestId, nobody_waits: CancellationToken) -> Running {
         let key = self.next.fetch_add(1, Ordering::Relaxed);
-        self.running.send_modify(|running| drop(running.insert(key, (id, nobody_waits))));
+        self.running().insert(key, (id, nobody_waits));
         Running { caller: Arc::clone(self), key }
     }
 
     /// Ends the waiting for the request `id`. Two processes may come with one token and number alike: of two requests with
     /// one id none is cancelled.
     pub(super) fn cancel(&self, id: &RequestId) {
-        let running = self.running.borrow();
+        let running = self.running();
         let mut same = running.values().filter(|(known, _)| known == id);
         match (same.next(), same.next()) {
             (Some((_, nobody_waits)), None) => nobody_waits.cancel(),
