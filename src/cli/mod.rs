@@ -85,7 +85,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Parsed::Wrong(text, code) => failed(&line.blame(text), code),
-        Parsed::Run(command) => run(command, environment, closed, Started { typed: arguments, line }),
+        Parsed::Run(command) => run(command, environment, closed, &Started { typed: arguments, line }),
     }
 }
 
@@ -101,13 +101,13 @@ fn run(
     command: Command,
     environment: Result<Environment, StartError>,
     closed: std::io::Result<()>,
-    started: Started,
+    started: &Started,
 ) -> ExitCode {
     let json = command.wants_json();
     let done = match command {
         Command::Handlers => return crate::fake::code::child::run(),
         Command::Mcp(args) => {
-            let served_by = bridge(*args, environment, closed, &started);
+            let served_by = bridge(*args, environment, closed, started);
             return served(served_by.map_err(|why| StartError(started.line.blame(why.0))));
         }
         #[cfg(feature = "demo")]
@@ -117,7 +117,7 @@ fn run(
         }
         Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Node(args) => {
-            let served_by = environment.and_then(|environment| host(*args, environment, &started));
+            let served_by = environment.and_then(|environment| host(*args, environment, started));
             return served(served_by.map_err(|why| StartError(started.line.blame(why.0))));
         }
         Command::Config(args) => config::run(args, environment),

@@ -234,5 +234,5 @@ async fn changes(links: &mut Option<Links>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }

@@ -145,7 +145,7 @@ mod tests {
         let ours = ("WATCHDOG_PID", std::process::id().to_string());
         let whole = Some(Duration::from_secs(30));
         assert_eq!(of(&[]), None);
-        assert_eq!((of(&[micros.clone()]), of(&[micros.clone(), ours])), (whole, whole));
+        assert_eq!((of(std::slice::from_ref(&micros)), of(&[micros.clone(), ours])), (whole, whole));
         assert_eq!(of(&[micros, ("WATCHDOG_PID", "1".into())]), None);
         for bad in ["", "0", "1", "-5", "x"] {
             assert_eq!(of(&[("WATCHDOG_USEC", bad.into())]), None, "{bad}");

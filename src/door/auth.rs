@@ -336,6 +336,22 @@ mod tests {
         assert!(!format!("{:?}", Keys::parse("hunter2\n").unwrap()).contains("hunter2"));
     }
 
+    /// Whoever keeps the same token and may do the same is not touched; everybody else is told apart.
+    #[test]
+    fn what_became_of_a_client_is_told_by_its_name() {
+        let one = |token: &str, name: &str, looks: bool| {
+            Keys::parse(&format!(r#"{{"tokens": {{"{token}": {{"name": "{name}", "read_only": {looks}}}}}}}"#)).unwrap()
+        };
+        let before = one("secret-a", "a", false);
+        let became = |after: &Keys| after.now(&before, "a");
+        assert_eq!(became(&one("secret-a", "a", false)), Became::Same);
+        assert_eq!(became(&one("secret-c", "a", false)), Became::OtherToken { read_only: false });
+        assert_eq!(became(&one("secret-a", "a", true)), Became::OtherToken { read_only: true });
+        assert_eq!(became(&one("secret-a", "b", false)), Became::Nobody);
+        assert_eq!(became(&Keys::default()), Became::Nobody);
+        assert_eq!(Keys::parse(TWO).unwrap().now(&Keys::default(), "b"), Became::OtherToken { read_only: true });
+    }
+
     /// Loopback without a token opens and is told; anything wider needs one, and so does loopback when asked.
     #[test]
     fn a_wide_door_needs_a_token() {

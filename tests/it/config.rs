@@ -23,7 +23,9 @@ struct Kept(tempfile::TempDir);
 impl Kept {
     fn new(files: &[(&str, &str)]) -> Self {
         let kept = Self(tempfile::tempdir().unwrap());
-        files.iter().for_each(|(name, text)| kept.write(name, text));
+        for (name, text) in files {
+            kept.write(name, text);
+        }
         kept
     }
 
@@ -357,7 +359,8 @@ async fn a_service_manager_is_told_without_a_path() {
     let name = format!("plantbridge-{}", uuid::Uuid::new_v4());
     let manager = Manager(UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap());
     let mut node = plantbridge(&["node", "--config", &kept.config()]);
-    let mut node = node.env("NOTIFY_SOCKET", format!("@{name}")).spawn().unwrap();
+    node.env("NOTIFY_SOCKET", format!("@{name}")).stderr(std::process::Stdio::null());
+    let mut node = node.spawn().unwrap();
     assert_eq!(manager.heard(), "READY=1");
     let pid = rustix::process::Pid::from_raw(node.id().unwrap().cast_signed()).unwrap();
     rustix::process::kill_process(pid, Signal::HUP).unwrap();

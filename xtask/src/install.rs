@@ -51,7 +51,9 @@ fn packaged(program: &str, package: &str) -> Result<(), String> {
         return Ok(());
     }
     let Some(apt) = find("apt-get") else {
-        return Err(format!("{program} is not installed and apt-get is not here: install {package} and run this again"));
+        return Err(format!(
+            "{program} is not installed and apt-get is not here: install {package} and run this again"
+        ));
     };
     println!("{program}: installing it with apt-get (package {package})");
     run(Command::new(&apt).arg("update").arg("-qq"))?;

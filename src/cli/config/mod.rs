@@ -106,7 +106,9 @@ pub(super) fn run(args: ConfigArgs, environment: Result<Environment, StartError>
                     shown::run(&Settings::of(&line, &environment), &typed, &environment, Out::new(args.json))
                 }
                 Err(problems) => {
-                    problems.iter().for_each(|problem| Out::new(args.json).note(&format!("plantbridge: {problem}")));
+                    for problem in problems {
+                        Out::new(args.json).note(&format!("plantbridge: {problem}"));
+                    }
                     Err(Failure::Finding)
                 }
             }

@@ -114,16 +114,14 @@ fn as_json(setting: &Setting) -> Json {
         Ok(None) if setting.key.value == Value::Switch => json!(false),
         Ok(None) | Err(_) => Json::Null,
     };
-    let mut told = json!({"key": setting.key.name, "value": value});
-    let from = match &setting.origin {
-        Origin::Flag => "flag",
-        Origin::Environment => "environment",
-        Origin::File(_) => "file",
-        Origin::Default => "default",
+    let (from, at) = match &setting.origin {
+        Origin::Flag => ("flag", None),
+        Origin::Environment => ("environment", None),
+        Origin::File(place) => ("file", Some(place.to_string())),
+        Origin::Default => ("default", None),
     };
-    told["from"] = from.into();
-    if let Origin::File(place) = &setting.origin {
-        told["at"] = place.to_string().into();
+    match at {
+        Some(at) => json!({"key": setting.key.name, "value": value, "from": from, "at": at}),
+        None => json!({"key": setting.key.name, "value": value, "from": from}),
     }
-    told
 }
