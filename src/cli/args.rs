@@ -16,7 +16,9 @@ use super::{
     doctor::DoctorArgs,
     door::DoorArgs,
     ending::USAGE,
+    health::HealthArgs,
     keys::KeygenArgs,
+    log::LogArgs,
     network::NetworkArgs,
     node::NodeArgs,
     peers::PeersArgs,
@@ -64,6 +66,9 @@ pub(super) enum Command {
     Diff(Box<DiffArgs>),
     /// Stands a fake up from a contract in a file, until it is interrupted.
     Serve(Box<ServeArgs>),
+    /// Asks a bridge on this machine whether its links are up: one line, exit code 0 if they are, else 1. For the health check of a
+    /// container, whose image has nothing else to ask with.
+    Health(HealthArgs),
     /// Makes a key to sign frames with, in a new file that only its owner can read.
     Keygen(KeygenArgs),
     /// Runs the JavaScript handlers of one fake, for the bridge that started this.
@@ -127,6 +132,8 @@ pub(super) struct McpArgs {
     pub(super) door: DoorArgs,
     #[command(flatten)]
     pub(super) operator: OperatorArgs,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
     /// Prints the table of all tools and exits.
     #[arg(long, exclusive = true)]
     pub(super) tools: bool,

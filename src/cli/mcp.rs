@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     StartError,
     args::McpArgs,
-    door::Doors,
+    door::{Doors, Opened},
     environment::Environment,
     network::{Behaviour, Network},
     operator::Operator,
@@ -93,10 +93,10 @@ fn network(mut args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
     Network::new(args.network, behaviour)
 }
 
-/// Serves until the client goes away or the system asks us to end.
-pub(super) async fn serve(config: Config, operator: Operator) -> Result<(), StartError> {
+/// Serves until the client goes away or the system asks us to end. `begun` is shown what serves, before anybody is served.
+pub(super) async fn serve(config: Config, operator: Operator, begun: impl FnOnce(&Server)) -> Result<(), StartError> {
     match config {
-        Config::Plant(network, doors, remote) => bridge(*network, doors, remote, operator).await,
+        Config::Plant(network, doors, remote) => bridge(*network, doors, remote, operator, begun).await,
         #[cfg(feature = "demo")]
         Config::Demo(mut args, doors) => {
             let demo = crate::demo::Demo::start().await.map_err(StartError::new)?;
@@ -104,17 +104,24 @@ pub(super) async fn serve(config: Config, operator: Operator) -> Result<(), Star
             // The account of a plant is no business of the demo's broker.
             args.network.broker = Some(demo.url().to_owned());
             let remote = args.remote_scripts;
-            let served = bridge(network(*args, Secrets::default())?, doors, remote, operator).await;
+            let served = bridge(network(*args, Secrets::default())?, doors, remote, operator, begun).await;
             demo.stop().await;
             served
         }
     }
 }
 
-async fn bridge(network: Network, doors: Doors, remote: bool, mut operator: Operator) -> Result<(), StartError> {
+async fn bridge(
+    network: Network,
+    doors: Doors,
+    remote: bool,
+    mut operator: Operator,
+    begun: impl FnOnce(&Server),
+) -> Result<(), StartError> {
     network.tell().await;
     let stdio = doors.stdio;
-    let http = doors.open().await?;
+    let Opened { http, metrics } = doors.open().await?;
+    let grants = network.grants();
     let places = network.places().to_owned();
     if network.tells_its_token() {
         tracing::warn!("what we present to the hub travels in the clear: use https://");
@@ -122,15 +129,26 @@ async fn bridge(network: Network, doors: Doors, remote: bool, mut operator: Oper
     let (plant, node, running) = network.join();
     tracing::info!("{} on {places}", plant.name());
     let server = front(plant.clone(), remote);
+    server.grant(grants);
+    begun(&server);
+    // Open to the very end: that we leave is to be seen.
+    let left = CancellationToken::new();
+    let watching = metrics.map(|door| tokio::spawn(door.watch(server.clone(), left.clone())));
     operator.attends(&plant, &node, http.as_ref());
     until_over(&server, &plant, &node, stdio, http, &mut operator).await;
     operator.is_over();
+    server.leaves();
     plant.give_back_all().await;
     tokio::join!(take_fakes_down(&plant), end_scripts(&plant));
     leave(&node, running).await;
     // What nobody waited for any more is resolved by the leaving; this lets it write its last line.
     if timeout(FLUSH, server.settled()).await.is_err() {
         tracing::warn!("a call that nobody waits for has not ended");
+    }
+    left.cancel();
+    if let Some(watching) = watching {
+        // It bounds its own end.
+        let _ = watching.await;
     }
     Ok(())
 }
@@ -189,6 +207,7 @@ async fn until_over(
         }
     }
     tracing::info!("asked to end");
+    server.leaves();
     stopping.cancel();
     if timeout(GRACE, both(&mut stdio, &mut http)).await.is_err() {
         plant.give_back_all().await;

@@ -15,6 +15,8 @@ mod ending;
 mod environment;
 mod errand;
 mod fix;
+mod health;
+mod json_log;
 mod keys;
 mod later;
 mod log;
@@ -23,6 +25,8 @@ mod member;
 mod network;
 mod node;
 mod operator;
+#[cfg(feature = "otel")]
+mod otel;
 mod out;
 mod peers;
 mod plain;
@@ -45,11 +49,12 @@ use config::Line;
 use ending::Failure;
 use environment::Environment;
 use errand::Errand;
+use log::Dial;
 use node::NodeArgs;
 use operator::Operator;
 
 use crate::{
-    mcp::{codes, registry, tools},
+    mcp::{Server, codes, registry, tools},
     script::supervise,
 };
 
@@ -107,18 +112,24 @@ fn run(
     let done = match command {
         Command::Handlers => return crate::fake::code::child::run(),
         Command::Mcp(args) => {
-            let served_by = bridge(*args, environment, closed, started);
-            return served(served_by.map_err(|why| StartError(started.line.blame(why.0))));
+            let log = args.log.or(named_log(&environment));
+            let serve = |dial| bridge(*args, environment, closed, started, dial);
+            return serving(log, started, serve);
         }
         #[cfg(feature = "demo")]
         Command::Demo(args) => {
-            log::init(log::SERVING, None);
+            log::init(log::SERVING);
             return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
         Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Node(args) => {
-            let served_by = environment.and_then(|environment| host(*args, environment, started));
-            return served(served_by.map_err(|why| StartError(started.line.blame(why.0))));
+            let log = args.log.or(named_log(&environment));
+            let serve = |dial| environment.and_then(|environment| host(*args, environment, started, dial));
+            return serving(log, started, serve);
+        }
+        Command::Health(args) => {
+            let asked = environment.and_then(|environment| health::run(&args, environment.health));
+            return served(asked.map(|said| say(&said)));
         }
         Command::Config(args) => config::run(args, environment),
         Command::Supervise => return served(supervise()),
@@ -131,7 +142,7 @@ fn run(
 
 /// The subcommands that join a network for one thing.
 fn errand(command: Command, environment: Environment) -> Result<(), Failure> {
-    log::init(log::ERRAND, None);
+    log::init(log::ERRAND);
     match command {
         Command::Peers(args) => block_on(errand::run(args.errand, true, environment, peers::run))?,
         Command::Describe(args) => {
@@ -170,26 +181,39 @@ fn bridge(
     environment: Result<Environment, StartError>,
     closed: std::io::Result<()>,
     started: &Started,
+    dial: Dial,
 ) -> Result<(), StartError> {
     if args.errors || args.tools {
         say(&if args.errors { codes::errors_table() } else { registry::tools_table(&tools::all()) });
         return Ok(());
     }
     let environment = environment?;
-    let (level, beside) = (args.operator.log_level.clone(), environment.of_settings());
+    let beside = environment.of_settings();
     let config = mcp::Config::try_new(args, environment).map_err(first)?;
-    let dial = log::init(log::SERVING, level.as_deref());
     if let Err(error) = closed {
         tracing::warn!("the process stays readable to others of this user: {error}");
     }
-    block_on(async {
+    #[cfg(feature = "otel")]
+    let export = otel::Export::wanted()?;
+    let begun = |server: &Server| {
+        #[cfg(feature = "otel")]
+        if let Some(export) = &export {
+            server.trace_with(export.tracer());
+        }
+        let _ = server;
+    };
+    let served = block_on(async {
         let operator = Operator::new(&started.typed, &started.line, beside, dial, config.door());
-        mcp::serve(config, operator).await
-    })?
+        mcp::serve(config, operator, begun).await
+    })?;
+    #[cfg(feature = "otel")]
+    if let Some(export) = export {
+        export.end();
+    }
+    served
 }
 
-fn host(args: NodeArgs, environment: Environment, started: &Started) -> Result<(), StartError> {
-    let dial = log::init(log::SERVING, args.operator.log_level.as_deref());
+fn host(args: NodeArgs, environment: Environment, started: &Started, dial: Dial) -> Result<(), StartError> {
     let beside = environment.of_settings();
     let network = node::read(args, environment)?;
     block_on(async {
@@ -205,6 +229,23 @@ fn first(faults: Vec<StartError>) -> StartError {
 
 fn supervise() -> Result<(), StartError> {
     block_on(supervise::run())?.map_err(|error| StartError(format!("supervise is for a bridge to use: {error}")))
+}
+
+/// How the environment has the log written, as far as it can be read.
+fn named_log(environment: &Result<Environment, StartError>) -> Option<log::LogFormat> {
+    environment.as_ref().ok()?.log
+}
+
+/// Does what serves, with its log. Where that is for programs, why it could not is a line of it like any other.
+fn serving(log: log::LogArgs, started: &Started, work: impl FnOnce(Dial) -> Result<(), StartError>) -> ExitCode {
+    let dial = log::init_serving(log);
+    match work(dial).map_err(|why| StartError(started.line.blame(why.0))) {
+        Err(error) if log.is_json() => {
+            tracing::error!("{error}");
+            ExitCode::from(1)
+        }
+        outcome => served(outcome),
+    }
 }
 
 fn served(outcome: Result<(), StartError>) -> ExitCode {

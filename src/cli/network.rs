@@ -154,6 +154,8 @@ pub(super) struct Network {
     prefix: Prefix,
     /// Whether any certificate is taken.
     insecure: bool,
+    /// Whether what must never be on beside a plant may be.
+    development: bool,
     named: bool,
     contracts: Option<PathBuf>,
     scripting: Option<Scripting>,
@@ -192,7 +194,7 @@ impl Network {
         let mut broker = args.broker.map(|url| broker_at(named[0], &url, &prefix, &name)).transpose()?;
         let mut hub = args.hub.map(|url| hub_at(named[1], &url, &name)).transpose()?;
         let files = TlsFiles { ca: args.ca, identity: args.client_cert.zip(args.client_key) };
-        let insecure = args.security.is_insecure();
+        let (insecure, development) = (args.security.is_insecure(), args.security.is_development());
         if keys.is_some() && broker.is_none() {
             return Err(StartError("--sign signs frames on a broker, and there is none".into()));
         }
@@ -232,6 +234,7 @@ impl Network {
             places,
             prefix,
             insecure,
+            development,
             named: chosen,
             contracts: behaviour.contracts,
             scripting,
@@ -247,6 +250,12 @@ impl Network {
         if let Some(scripting) = &self.scripting {
             scripting.tell().await;
         }
+    }
+
+    /// What was switched on that no tool shows.
+    pub(super) fn grants(&self) -> Vec<&'static str> {
+        let switched = [(self.development, "development"), (self.insecure, "insecure_tls")];
+        switched.into_iter().filter_map(|(on, word)| on.then_some(word)).collect()
     }
 
     /// Our name.

@@ -6,6 +6,7 @@ use super::{
     StartError,
     config::OperatorArgs,
     environment::Environment,
+    log::LogArgs,
     mcp,
     network::{Behaviour, Network, NetworkArgs},
     operator::Operator,
@@ -20,6 +21,8 @@ pub(super) struct NodeArgs {
     scripts: ScriptArgs,
     #[command(flatten)]
     pub(super) operator: OperatorArgs,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
 }
 
 const NOWHERE: &str =

@@ -17,7 +17,7 @@ use super::{
     config::{self, Line, Settings},
     door::Doors,
     environment::Environment,
-    log::Dial,
+    log::{Dial, LogArgs},
     mcp::ended,
     service::Manager,
     stop,
@@ -65,7 +65,7 @@ struct Links {
 struct Fresh {
     settings: Settings,
     rules: Option<Rules>,
-    level: Option<String>,
+    log: LogArgs,
 }
 
 impl Operator {
@@ -160,7 +160,7 @@ impl Operator {
         } else {
             &[LEVEL][..]
         };
-        self.dial.turn(fresh.level.as_deref());
+        self.dial.turn(fresh.log);
         let (now, later): (Vec<String>, Vec<String>) = self
             .settings
             .differ(&fresh.settings)
@@ -185,20 +185,20 @@ impl Start {
         let line = config::whole(&self.typed, Some(&self.environment));
         let line = line.map_err(|problems| config::in_one_line(&problems))?;
         let settings = Settings::of(&line, &self.environment);
-        let (rules, level) = match args::parse(&line.arguments) {
+        let (rules, log) = match args::parse(&line.arguments) {
             Parsed::Run(Command::Mcp(mut args)) => {
                 let doors = self.door.map(|address| {
                     args.door.stay_at(address);
                     Doors::new(&args.door, self.environment.secrets.door.clone())
                 });
                 let doors = doors.transpose().map_err(|why| line.blame(why.0))?;
-                (doors.and_then(Doors::rules), args.operator.log_level)
+                (doors.and_then(Doors::rules), args.log)
             }
-            Parsed::Run(Command::Node(args)) => (None, args.operator.log_level),
+            Parsed::Run(Command::Node(args)) => (None, args.log),
             Parsed::Wrong(why, _) => return Err(line.blame(why)),
             Parsed::Run(_) | Parsed::Say(_) => return Err("this is no line that serves".into()),
         };
-        Ok(Fresh { settings, rules, level })
+        Ok(Fresh { settings, rules, log })
     }
 }
 

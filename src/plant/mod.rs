@@ -14,6 +14,7 @@ mod error;
 mod fake_limits;
 mod fakes;
 mod gate;
+mod holdings;
 mod hub_tap;
 mod keys;
 mod known;
@@ -64,6 +65,7 @@ pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, Target};
 pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
+pub use holdings::Holdings;
 pub use known::Status;
 use leases::Leases;
 pub use leases::{Authority, KnownAuthority};
@@ -118,6 +120,7 @@ struct Shared {
     fakes: Fakes,
     scripts: Option<Scripts>,
     recordings: recordings::Recordings,
+    meter: holdings::Meter,
 }
 
 /// How this process looks at its plant.
@@ -184,6 +187,7 @@ impl Plant {
             fakes,
             scripts,
             recordings,
+            meter: holdings::Meter::default(),
         };
         Self { shared: Arc::new(shared) }
     }

@@ -17,6 +17,7 @@ mod doctor;
 mod fakes;
 mod foreign;
 mod hub;
+mod metrics;
 mod misbehaviour;
 mod one_state;
 mod people;

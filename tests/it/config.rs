@@ -187,7 +187,7 @@ async fn sighup_takes_what_can_be_taken_or_nothing() {
     let later = process.says("not taken before a restart").await;
     assert!(later.ends_with(": name, timeout"), "{later}");
     assert_eq!(wire.ask(&ping("key-a", &[])).await.status, 401);
-    let mut wire = Wire::to(wire.address()).await;
+    let mut wire = Wire::at(wire.address()).await;
     assert_eq!(wire.ask(&ping("key-b", &page)).await.status, 200);
 
     // One wrong file, and the other is not taken either; nor is a door without the tokens it has to have.
@@ -210,7 +210,7 @@ async fn sighup_takes_what_can_be_taken_or_nothing() {
     kept.write(TOML, format!("{door}log_level = \"debug\"\n"));
     process.signal(Signal::HUP);
     process.says("these were taken: allow_origin, log_level").await;
-    let mut wire = Wire::to(wire.address()).await;
+    let mut wire = Wire::at(wire.address()).await;
     assert_eq!(wire.ask(&ping("key-c", &[])).await.status, 200);
     process.says("a request").await;
     process.terminate();
@@ -228,7 +228,7 @@ async fn a_wide_door_does_not_lose_its_tokens_by_a_narrower_file() {
     process.signal(Signal::HUP);
     let why = process.says("the settings stay as they are, all of them").await;
     assert!(why.contains("--host"), "{why}");
-    let mut wire = Wire::to(address).await;
+    let mut wire = Wire::at(address).await;
     assert_eq!(wire.ask(&post(&[HOST, TYPE], PING)).await.status, 401);
 }
 

@@ -92,7 +92,7 @@ impl Open {
     }
 
     pub(crate) async fn connect(&self) -> Wire {
-        Wire::to(self.address).await
+        Wire::at(self.address).await
     }
 
     /// It closes when it is asked to, and nothing is left.
@@ -112,8 +112,8 @@ pub(crate) struct Wire {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) status: u16,
-    head: String,
-    body: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Told {
@@ -157,8 +157,12 @@ pub(crate) fn echo(text: &str) -> Vec<u8> {
 }
 
 impl Wire {
-    pub(crate) async fn to(address: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(address).await.unwrap(), read: Vec::new() }
+    pub(crate) fn to(stream: TcpStream) -> Self {
+        Self { stream, read: Vec::new() }
+    }
+
+    pub(crate) async fn at(address: SocketAddr) -> Self {
+        Self::to(TcpStream::connect(address).await.unwrap())
     }
 
     /// Where the other end is.
@@ -948,7 +952,7 @@ impl Process {
     }
 
     pub(crate) async fn connect(&mut self) -> Wire {
-        Wire::to(self.address().await).await
+        Wire::at(self.address().await).await
     }
 
     /// Where its door is, once it says so.

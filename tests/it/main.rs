@@ -43,6 +43,7 @@ mod link_signing;
 mod link_websocket;
 mod links;
 mod mcp;
+mod metrics;
 mod names;
 mod node;
 mod over;

@@ -28,7 +28,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The binary, with none of what the environment of the test may say.
 pub(crate) fn plantbridge(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plantbridge"));
-    for name in ["BROKER", "READ_ONLY", "MQTT_USERNAME", "MQTT_PASSWORD"] {
+    for name in ["BROKER", "READ_ONLY", "MQTT_USERNAME", "MQTT_PASSWORD", "LOG", "HEALTH_URL"] {
         command.env_remove(format!("PLANTBRIDGE_{name}")).env_remove(format!("SOURCE_RPC_{name}"));
     }
     command.env_remove("RUST_LOG").args(arguments).stdin(Stdio::null()).kill_on_drop(true);

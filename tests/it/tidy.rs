@@ -59,12 +59,15 @@ fn every_folder_is_a_layer() {
 /// Invariant 2: each foreign protocol crate is named in one place.
 #[test]
 fn each_protocol_crate_is_named_in_one_place() {
-    let homes: [(&str, &[&str]); 11] = [
+    let homes: [(&str, &[&str]); 14] = [
         ("rumqttc", &["src/link/mqtt/"]),
         ("tokio_tungstenite", &["src/link/hub/", "src/link/mqtt/websocket.rs"]),
         ("tokio_rustls", &["src/link/tls.rs", "src/link/trust.rs", "src/door/http/tls.rs"]),
         ("mqtt5", &["src/demo/broker.rs"]),
         ("rmcp", &["src/mcp/", "src/door/", "src/demo/tour"]),
+        ("opentelemetry", &["src/mcp/spans.rs", "src/cli/otel.rs"]),
+        ("opentelemetry_sdk", &["src/mcp/spans.rs", "src/cli/otel.rs"]),
+        ("opentelemetry_otlp", &["src/cli/otel.rs"]),
         ("hyper", &["src/door/http"]),
         ("hyper_util", &["src/door/http"]),
         ("http_body_util", &["src/door/http"]),

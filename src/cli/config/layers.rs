@@ -22,6 +22,8 @@ pub(in crate::cli) const SERVING: [&str; 2] = ["mcp", "node"];
 const PLACES: [&str; 2] = ["broker", "hub"];
 /// What RUST_LOG says as well.
 const LEVEL: &str = "log_level";
+/// What PLANTBRIDGE_LOG says as well.
+const FORMAT: &str = "log";
 
 /// A command line with the settings of its file in it.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +53,7 @@ pub(in crate::cli) fn whole(typed: &[OsString], environment: Option<&Environment
         is_typed(&entry.key.id)
             || (placed && PLACES.contains(&entry.key.name.as_str()))
             || (entry.key.name == LEVEL && log::of_environment().is_some())
+            || (entry.key.name == FORMAT && environment.is_some_and(|environment| environment.log.is_some()))
     };
     let mut entries = file::read(&path, For { command: &command, other: &other })?;
     entries.retain(|entry| !stronger(entry));

@@ -15,7 +15,7 @@ mod tests;
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Subcommand, builder::PossibleValuesParser};
+use clap::{Args, Subcommand};
 use serde_json::json;
 
 pub(super) use layers::{Line, whole};
@@ -26,7 +26,7 @@ use super::{
     args::{self, Command, Parsed},
     ending::Failure,
     environment::Environment,
-    log, mcp, node,
+    mcp, node,
     out::Out,
 };
 
@@ -38,9 +38,6 @@ pub(super) struct OperatorArgs {
     /// reads it again.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// How much is written to standard error; a finer choice is RUST_LOG's.
-    #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(log::LEVELS))]
-    pub(super) log_level: Option<String>,
 }
 
 #[derive(Debug, Args)]

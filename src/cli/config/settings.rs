@@ -72,6 +72,9 @@ impl Settings {
             self.say("broker", environment.broker.clone());
             self.say("hub", environment.hub.clone());
         }
+        if !self.get("log").is_some_and(Setting::is_given) {
+            self.say("log", environment.log.map(|format| format.name().to_owned()));
+        }
         if environment.read_only && !self.get("read_only").is_some_and(Setting::is_given) {
             self.say("read_only", Some("true".into()));
         }

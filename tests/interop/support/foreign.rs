@@ -158,6 +158,14 @@ pub(crate) fn python_client(mode: &str, server: &Value, calls: &Value) -> Value 
     )
 }
 
+/// What the reader of Prometheus' own client makes of `/metrics` there, as `{kind, families}`.
+pub(crate) fn metrics(url: &str) -> Value {
+    let mut command = Command::new(installed("venv").join("bin/python"));
+    let output =
+        command.arg(source("metrics.py")).arg(format!("{url}/metrics")).output().expect("Python can be started");
+    success("metrics.py", &output)
+}
+
 /// The official TypeScript client: connects to a door, checks every result against its schema, and returns
 /// `{tools, results}`.
 pub(crate) fn javascript_client(server: &str, calls: &Value) -> Value {

@@ -10,7 +10,7 @@ mod mcp;
 pub(crate) use authority::{Authority, Shown};
 pub(crate) use broker::{Broker, BrokerOptions};
 pub(crate) use child::Child;
-pub(crate) use foreign::{Caller, Hub, Peer, inspector, javascript_client, python_client};
+pub(crate) use foreign::{Caller, Hub, Peer, inspector, javascript_client, metrics, python_client};
 pub(crate) use keys::{Keys, Kind};
 pub(crate) use mcp::{Bridge, call_arguments, error_of, structured};
 
