@@ -219,7 +219,7 @@ fn what_cannot_be_read_is_refused() {
 
 /// Two values that a setting takes, as a file writes them and as the command line does.
 fn samples(key: &Key) -> [(String, String); 2] {
-    const TEXTS: [&str; 8] = ["one", "two", "127.0.0.1", "::1", "warn", "debug", ONES, TWOS];
+    const TEXTS: [&str; 10] = ["one", "two", "127.0.0.1", "::1", "warn", "debug", "text", "json", ONES, TWOS];
     const ONES: &str = "1111111111111111111111111111111111111111111111111111111111111111";
     const TWOS: &str = "2222222222222222222222222222222222222222222222222222222222222222";
     let typed: Vec<&str> = match key.value {
