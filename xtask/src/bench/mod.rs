@@ -4,7 +4,7 @@
 //! machine does falls on both. The ratios of one run are the result; a time alone says more about the machine.
 
 mod bridge;
-mod broker;
+pub(crate) mod broker;
 mod checks;
 mod crowds;
 mod fakes;
