@@ -61,12 +61,12 @@ pub(super) fn pack(folder: &Path, into: &Path, date: Date) -> Result<PathBuf, St
     Ok(into.join(format!("{name}.tar.gz")))
 }
 
-/// Writes SHA256SUMS of every archive there is, as `sha256sum --check` reads it.
+/// Writes SHA256SUMS of every archive there is and that somebody may use, as `sha256sum --check` reads it.
 pub(super) fn sums(dist: &Path) -> Result<(), String> {
     let mut lines = String::new();
     for path in install::entries(dist)? {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.ends_with(".tar.gz") {
+        if name.ends_with(".tar.gz") && !name.ends_with("-quick.tar.gz") {
             let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             let _ = writeln!(lines, "{}  {name}", sum(&bytes));
         }
