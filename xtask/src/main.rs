@@ -45,9 +45,9 @@ usage: cargo xtask <chore>
   layout [--binary FILE]
                    trace a session of the release binary (needs valgrind) and write build/startup.ld, by which a
                    release is laid out; after a change that moves much of what runs in every session
-  dist [--quick] [--target TRIPLE]...
+  dist [--quick] [--target TRIPLE]... [--binary FILE]
                    make the archives of a release below target/dist: static binaries and what goes with them; --quick
-                   compiles in a fifth of the time what nobody should use
+                   compiles in a fifth of the time what nobody should use; --binary packs that file instead of building one
   image [runtime | dev] [--from FOLDER]
                    build the images from a release (as root), start them without an engine, and hold them to docker/README.md;
                    --from takes an archive that was unpacked instead of making one
