@@ -6,6 +6,7 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{cursor::Cursors, error::ToolError};
+use crate::plant::audit::Entry;
 
 /// Where a client came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct CallContext {
     pub progress: ProgressSink,
     /// When the call ends whatever it does, if the process bounds calls.
     pub deadline: Option<Instant>,
+    /// Where the call is written down, if it could change something and there is a trail.
+    pub entry: Option<Entry>,
     pub(super) shared: Arc<Shared>,
 }
 

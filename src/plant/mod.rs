@@ -1,6 +1,7 @@
 //! The verbs: what the bridge can do to a plant, one file each, as plain async functions over [`Node`]. [`Plant`] is
 //! what they share, once per process, whichever door a client came through.
 
+pub mod audit;
 mod baselines;
 mod call;
 mod capability;
@@ -42,7 +43,10 @@ mod watch_read;
 mod watch_traffic;
 mod watches;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -118,6 +122,7 @@ struct Shared {
     fakes: Fakes,
     scripts: Option<Scripts>,
     recordings: recordings::Recordings,
+    audit: OnceLock<audit::Audit>,
 }
 
 /// How this process looks at its plant.
@@ -184,8 +189,27 @@ impl Plant {
             fakes,
             scripts,
             recordings,
+            audit: OnceLock::new(),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// The same, writing down whatever could change it. Only the first trail counts.
+    #[must_use]
+    pub fn audited(self, audit: audit::Audit) -> Self {
+        // Somebody's second is nobody's.
+        let _ = self.shared.audit.set(audit);
+        self
+    }
+
+    /// The trail, if there is one.
+    pub fn audit(&self) -> Option<&audit::Audit> {
+        self.shared.audit.get()
+    }
+
+    /// How the trail is; off if there is none.
+    pub fn audit_status(&self) -> audit::AuditStatus {
+        self.audit().map(audit::Audit::status).unwrap_or_default()
     }
 
     /// Our own name on the network.
