@@ -8,6 +8,7 @@ use clap::{
 };
 
 use super::{
+    audit::{AuditArgs, TrailArgs},
     call::CallArgs,
     check::CheckArgs,
     describe::DescribeArgs,
@@ -61,6 +62,8 @@ pub(super) enum Command {
     Diff(Box<DiffArgs>),
     /// Stands a fake up from a contract in a file, until it is interrupted.
     Serve(Box<ServeArgs>),
+    /// Checks or shows the audit trail that `--audit` wrote.
+    Audit(TrailArgs),
     /// Makes a key to sign frames with, in a new file that only its owner can read.
     Keygen(KeygenArgs),
     /// Runs the JavaScript handlers of one fake, for the bridge that started this.
@@ -119,6 +122,8 @@ pub(super) struct McpArgs {
     /// Offers the tools for scripts without a directory of our own: for nodes that named us with --scriptable-by.
     #[arg(long)]
     pub(super) remote_scripts: bool,
+    #[command(flatten)]
+    pub(super) audit: AuditArgs,
     #[command(flatten)]
     pub(super) door: DoorArgs,
     /// Prints the table of all tools and exits.

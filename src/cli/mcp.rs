@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{
     StartError,
     args::McpArgs,
+    audit,
     door::Doors,
     environment::Environment,
     network::{Behaviour, Network},
@@ -72,8 +73,8 @@ impl Config {
 
 fn network(mut args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
     args.network.run_code(args.allow_exec);
-    let (contracts, scripts) = (args.contracts, args.scripts);
-    let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts, scripts };
+    let (contracts, scripts, audit) = (args.contracts, args.scripts, args.audit);
+    let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts, scripts, audit };
     Network::new(args.network, behaviour)
 }
 
@@ -95,7 +96,8 @@ pub(super) async fn serve(config: Config) -> Result<(), StartError> {
     }
 }
 
-async fn bridge(network: Network, doors: Doors, remote: bool) -> Result<(), StartError> {
+async fn bridge(mut network: Network, doors: Doors, remote: bool) -> Result<(), StartError> {
+    network.open_trail()?;
     network.tell().await;
     let stdio = doors.stdio;
     let http = doors.open().await?;
@@ -114,6 +116,7 @@ async fn bridge(network: Network, doors: Doors, remote: bool) -> Result<(), Star
     if timeout(FLUSH, server.settled()).await.is_err() {
         tracing::warn!("a call that nobody waits for has not ended");
     }
+    audit::close(&plant).await;
     Ok(())
 }
 

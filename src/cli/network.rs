@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::{
     StartError,
+    audit::AuditArgs,
     environment::{self, Environment},
     scripts::{Place, ScriptArgs, Scripting},
     secrets::Secrets,
@@ -28,7 +29,10 @@ use crate::{
         trust::Trust,
     },
     node::{Identity, Node, Running, Serving},
-    plant::{Plant, Settings},
+    plant::{
+        Plant, Settings,
+        audit::{self, Audit},
+    },
     script::own_program,
     wire::{
         PeerName,
@@ -157,6 +161,8 @@ pub(super) struct Network {
     named: bool,
     contracts: Option<PathBuf>,
     scripting: Option<Scripting>,
+    audit: AuditArgs,
+    trail: Option<Audit>,
     /// Whether code that scripts of fakes bring along may be run.
     exec: bool,
 }
@@ -174,6 +180,8 @@ pub(super) struct Behaviour {
     pub(super) contracts: Option<PathBuf>,
     /// Where scripts are kept, and who may reach them.
     pub(super) scripts: ScriptArgs,
+    /// Where what could change the plant is written down.
+    pub(super) audit: AuditArgs,
 }
 
 impl Network {
@@ -235,6 +243,8 @@ impl Network {
             named: chosen,
             contracts: behaviour.contracts,
             scripting,
+            audit: behaviour.audit,
+            trail: None,
             exec: args.exec,
         })
     }
@@ -247,6 +257,12 @@ impl Network {
         if let Some(scripting) = &self.scripting {
             scripting.tell().await;
         }
+    }
+
+    /// Opens the audit trail, if there is to be one. Without it nothing starts.
+    pub(super) fn open_trail(&mut self) -> Result<(), StartError> {
+        self.trail = self.audit.open()?;
+        Ok(())
     }
 
     /// Our name.
@@ -314,7 +330,14 @@ impl Network {
         let broker = self.broker.map(|link| Way::Broker(Box::new(link)));
         let hub = self.hub.map(|link| Way::Hub(Box::new(link)));
         let ways: Vec<_> = (0..).map(LinkId).zip(broker.into_iter().chain(hub)).collect();
-        let exposed = exposed.flatten().into_iter().collect();
+        let exposed = exposed.flatten().map(|(exposed, service)| match &self.trail {
+            Some(trail) => {
+                let service = audit::served(trail.clone(), &exposed, service);
+                (exposed, service)
+            }
+            None => (exposed, service),
+        });
+        let exposed = exposed.into_iter().collect();
         let identity = Identity { name: self.name, serving, exposed };
         let mut tap = None;
         let mut links = Vec::new();
@@ -336,6 +359,10 @@ impl Network {
             None => node,
         };
         let plant = Plant::with_scripts(node.clone(), self.settings, self.contracts, stage, scripts);
+        let plant = match self.trail {
+            Some(trail) => plant.audited(trail),
+            None => plant,
+        };
         (plant, node, running)
     }
 }

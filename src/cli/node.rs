@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::{
     StartError,
+    audit::{self, AuditArgs},
     environment::Environment,
     mcp,
     network::{Behaviour, Network, NetworkArgs},
@@ -17,6 +18,8 @@ pub(super) struct NodeArgs {
     network: NetworkArgs,
     #[command(flatten)]
     scripts: ScriptArgs,
+    #[command(flatten)]
+    audit: AuditArgs,
 }
 
 const NOWHERE: &str =
@@ -32,12 +35,14 @@ pub(super) fn read(mut args: NodeArgs, environment: Environment) -> Result<Netwo
         return Err(StartError(NOWHERE.into()));
     }
     let (read_only, secrets) = (environment.read_only, environment.secrets);
-    let behaviour = Behaviour { role: "node", read_only, secrets, contracts: None, scripts: args.scripts };
+    let behaviour =
+        Behaviour { role: "node", read_only, secrets, contracts: None, scripts: args.scripts, audit: args.audit };
     Network::new(args.network, behaviour)
 }
 
 /// Serves until the system asks it to end.
-pub(super) async fn serve(network: Network) -> Result<(), StartError> {
+pub(super) async fn serve(mut network: Network) -> Result<(), StartError> {
+    network.open_trail()?;
     network.tell().await;
     let places = network.places().to_owned();
     let (plant, node, running) = network.join();
@@ -46,5 +51,6 @@ pub(super) async fn serve(network: Network) -> Result<(), StartError> {
     tracing::info!("asked to end");
     mcp::end_scripts(&plant).await;
     mcp::leave(&node, running).await;
+    audit::close(&plant).await;
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(super) fn audited(entry: Entry, work: Work) -> Work {
 
 /// What is written of a refusal.
 pub(super) fn ending(error: &ToolError) -> Ending {
-    Ending { outcome: error.certainty().map_or("refused", Outcome::as_str), code: Some(error.code().as_str()) }
+    Ending { outcome: error.certainty().map_or("refused", Outcome::as_str), code: Some(error.code().as_str().into()) }
 }
 
 fn unavailable(why: Unavailable) -> ToolError {

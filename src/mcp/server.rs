@@ -30,7 +30,10 @@ use super::{
     registry::Registry,
     subscriptions::{Listeners, Subscribed},
 };
-use crate::plant::{Plant, audit::Entry};
+use crate::plant::{
+    Plant,
+    audit::{Entry, Stranger},
+};
 
 /// The revisions of the protocol that are served, oldest first.
 pub const REVISIONS: [ProtocolVersion; 5] = [
@@ -109,6 +112,13 @@ impl Server {
             closing: CancellationToken::new(),
             until: CancellationToken::new(),
             subscribed: Arc::default(),
+        }
+    }
+
+    /// Has the trail, if there is one, count somebody whom a door turned away.
+    pub fn turned_away(&self, stranger: Stranger) {
+        if let Some(audit) = self.0.plant.audit() {
+            audit.turned_away(stranger);
         }
     }
 

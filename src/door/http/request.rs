@@ -132,6 +132,9 @@ impl<H: ServerHandler> Hall<H> {
     }
 
     fn times(&self, refused: Refused) -> Option<u64> {
+        if let Some(stranger) = refused.stranger() {
+            self.server.turned_away(stranger);
+        }
         self.quiet.times(refused, Instant::now())
     }
 

@@ -3,13 +3,15 @@
 //! A line is one JSON object: its number, when it was written, the hash of the line before, and what happened. What a client
 //! called things is cut to a bound and escaped as JSON is, so that no name can begin a line of its own.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::chain::{Hash, Head};
 use crate::wire::instant;
 
 /// Bytes a line may have. What is longer was not written by us.
-pub const MAX_LINE: usize = 32 * 1024;
+pub(super) const MAX_LINE: usize = 32 * 1024;
 /// Bytes that are kept of one name that a client gave.
 const MAX_NAME: usize = 256;
 
@@ -39,27 +41,27 @@ pub(super) struct Asked {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ending {
     /// `ok`, or what may be concluded: `not_run`, `ran`, `unknown`; `refused` where the refusal says nothing of it.
     pub outcome: &'static str,
     /// The code of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<&'static str>,
+    pub code: Option<Cow<'static, str>>,
 }
 
 impl Ending {
     /// It was done.
     pub const OK: Self = Self { outcome: "ok", code: None };
     /// It was given up before it began.
-    pub(super) const GIVEN_UP: Self = Self { outcome: "not_run", code: Some("cancelled") };
+    pub(super) const GIVEN_UP: Self = Self { outcome: "not_run", code: Some(Cow::Borrowed("cancelled")) };
     /// It could not be written down, so it was not sent.
-    pub(super) const UNAUDITED: Self = Self { outcome: "not_run", code: Some("audit_unavailable") };
+    pub(super) const UNAUDITED: Self = Self { outcome: "not_run", code: Some(Cow::Borrowed("audit_unavailable")) };
     /// It broke off.
-    pub(super) const BROKEN: Self = Self { outcome: "unknown", code: Some("internal") };
+    pub(super) const BROKEN: Self = Self { outcome: "unknown", code: Some(Cow::Borrowed("internal")) };
 }
 
-/// Why somebody was turned away at the HTTP door.
+/// Who was turned away without it being known who he is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stranger {
@@ -69,15 +71,19 @@ pub enum Stranger {
     Host,
     /// A web page that is not let in: 403.
     Origin,
+    /// A peer that calls a namespace of ours, and whose frame no key vouches for.
+    Peer,
 }
 
 impl Stranger {
-    pub(super) const ALL: [Self; 3] = [Self::Token, Self::Host, Self::Origin];
+    pub(super) const ALL: [Self; 4] = [Self::Token, Self::Host, Self::Origin, Self::Peer];
 
-    pub(super) const fn status(self) -> u16 {
+    /// The HTTP status it was told.
+    pub(super) const fn status(self) -> Option<u16> {
         match self {
-            Self::Token => 401,
-            Self::Host | Self::Origin => 403,
+            Self::Token => Some(401),
+            Self::Host | Self::Origin => Some(403),
+            Self::Peer => None,
         }
     }
 }
@@ -100,7 +106,7 @@ pub(super) enum Event<'a> {
         #[serde(flatten)]
         names: &'a Names,
         #[serde(flatten)]
-        ending: Ending,
+        ending: &'a Ending,
         us: u64,
     },
     /// A call that never began.
@@ -108,11 +114,16 @@ pub(super) enum Event<'a> {
         #[serde(flatten)]
         asked: &'a Asked,
         #[serde(flatten)]
-        ending: Ending,
+        ending: &'a Ending,
         us: u64,
     },
-    /// Somebody was turned away at the HTTP door, so many times since the last such line.
-    Door { why: Stranger, status: u16, times: u64 },
+    /// Strangers were turned away, so many times since the last such line.
+    TurnedAway {
+        why: Stranger,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        times: u64,
+    },
     /// Files that are over the bounds go; `head` is the hash of the last line of the last of them.
     Dropped { files: &'a [String], last: u64, head: Hash },
     /// A line that was not whole is put aside.
@@ -174,8 +185,8 @@ mod tests {
             name: None,
         };
         let asked = Asked { client: worst.clone(), tool: worst, names, args: "0".repeat(64) };
-        let ending = Ending { outcome: "not_run", code: Some("bad_argument") };
-        let line = line(Head::NONE, 0, &Event::Refused { asked: &asked, ending, us: 1 }).unwrap();
+        let ending = Ending { outcome: "not_run", code: Some("bad_argument".into()) };
+        let line = line(Head::NONE, 0, &Event::Refused { asked: &asked, ending: &ending, us: 1 }).unwrap();
         assert!(line.len() < MAX_LINE && !line.contains(&b'\n'));
         let read = Read::parse(&line).unwrap();
         assert_eq!((read.seq, read.event.as_str(), read.prev), (1, "refused", Hash::GENESIS));
@@ -192,9 +203,15 @@ mod tests {
             name: None,
         };
         let head = Head { seq: 41, hash: Hash::of(b"") };
-        let ending = Ending { outcome: "unknown", code: Some("unknown_outcome") };
-        let event =
-            Event::Ended { call: 40, client: "stdio", tool: "set_state", names: &names, ending, us: 10_000_417 };
+        let ending = Ending { outcome: "unknown", code: Some("unknown_outcome".into()) };
+        let event = Event::Ended {
+            call: 40,
+            client: "stdio",
+            tool: "set_state",
+            names: &names,
+            ending: &ending,
+            us: 10_000_417,
+        };
         let told = concat!(
             r#"{"seq":42,"at":"2026-08-07T18:22:10.114Z","#,
             r#""prev":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","#,

@@ -16,6 +16,7 @@ mod entry;
 mod folder;
 mod line;
 mod salt;
+mod served;
 mod show;
 mod tail;
 mod trail;
@@ -40,7 +41,8 @@ use tokio::sync::{Semaphore, oneshot};
 pub use chain::{Hash, Head};
 pub use entry::Entry;
 pub use folder::Unusable;
-pub use line::{Ending, MAX_LINE, Stranger};
+pub use line::{Ending, Stranger};
+pub use served::served;
 pub use show::{Shown, show};
 pub use trail::Keep;
 pub use verify::{Finding, Unverified, Verified, verify};
@@ -115,7 +117,7 @@ impl Audit {
         Entry::new(self.clone(), client, tool, arguments)
     }
 
-    /// Counts somebody who was turned away at the HTTP door: a line in a while says how many.
+    /// Counts somebody who was turned away before it was known who he is: a line in a while says how many.
     pub fn turned_away(&self, stranger: Stranger) {
         if self.0.health.turned_away(stranger) {
             self.send(Message::Look);

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::{
     chain::Hash,
     folder::files,
-    line::{Asked, Ending, Event, Names},
+    line::{Asked, Ending, Event, MAX_LINE, Names},
     show::show,
     trail::{Keep, Trail},
     verify::{Finding, Unverified, Verified, verify},
@@ -229,7 +229,7 @@ fn calls_are_shown_with_their_ends() {
     first.append(NOON, &Event::Begun(&two)).unwrap();
     let names = &one.names;
     first
-        .append(NOON, &Event::Ended { call, client: "stdio", tool: "call_method", names, ending: Ending::OK, us: 7 })
+        .append(NOON, &Event::Ended { call, client: "stdio", tool: "call_method", names, ending: &Ending::OK, us: 7 })
         .unwrap();
     drop(first);
     drop(trail(folder.path(), NOON));

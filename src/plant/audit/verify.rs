@@ -158,7 +158,7 @@ impl Checker {
         match self.last {
             None => self.first(place, &read)?,
             Some(before) if before.head.hash != read.prev => {
-                let skips = self.earlier == Some(read.prev);
+                let skips = self.earlier == Some(read.prev) && before.head.hash != here.head.hash;
                 self.broken = Some(Break { before, here, skips });
             }
             Some(before) if before.head.seq + 1 != read.seq => {

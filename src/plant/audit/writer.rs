@@ -108,7 +108,7 @@ impl Ended {
     fn event(&self) -> Event<'_> {
         let Self { call, asked, addressed, ending, us, .. } = self;
         let names = addressed.as_ref().unwrap_or(&asked.names);
-        Event::Ended { call: *call, client: &asked.client, tool: &asked.tool, names, ending: *ending, us: *us }
+        Event::Ended { call: *call, client: &asked.client, tool: &asked.tool, names, ending, us: *us }
     }
 }
 
@@ -178,7 +178,7 @@ impl Writer {
                 }
             }
             Message::Refused { asked, ending, us, place } => {
-                if self.write(&Event::Refused { asked: &asked, ending, us }).is_none() {
+                if self.write(&Event::Refused { asked: &asked, ending: &ending, us }).is_none() {
                     self.health.missed.fetch_add(1, Ordering::Relaxed);
                 }
                 drop(place);
@@ -193,7 +193,7 @@ impl Writer {
         if let (Err(Ok(call)), names) = (acknowledge.send(answer), &asked.names) {
             // It stopped waiting while this was written, and was not sent.
             let (client, tool) = (&asked.client, &asked.tool);
-            self.write(&Event::Ended { call, client, tool, names, ending: Ending::UNAUDITED, us: 0 });
+            self.write(&Event::Ended { call, client, tool, names, ending: &Ending::UNAUDITED, us: 0 });
         }
     }
 
@@ -278,7 +278,7 @@ impl Writer {
             }
             *said = Some(now);
             let times = count.swap(0, Ordering::Relaxed);
-            if self.write(&Event::Door { why, status: why.status(), times }).is_none() {
+            if self.write(&Event::TurnedAway { why, status: why.status(), times }).is_none() {
                 count.fetch_add(times, Ordering::Relaxed);
             }
         }
