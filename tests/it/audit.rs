@@ -156,7 +156,8 @@ async fn a_line_says_who_did_what_and_what_came_of_it() {
     let kept = Kept::new();
     let mut client = kept.client(&plant).await;
     good(&mut client, "set_state", json!({"peer": "works", "namespace": "tank", "path": "level", "value": 5})).await;
-    bad(&mut client, "call_method", call("refuse", json!(["Busy"]))).await;
+    let busy = json!({"peer": "works", "namespace": "scale", "method": "refuse", "args": ["Busy"]});
+    bad(&mut client, "call_method", busy).await;
     bad(&mut client, "call_method", json!({"peer": "nobody", "namespace": "n", "method": "m\u{1b}\n"})).await;
     let lines = kept.lines().await;
     assert_eq!(of(&lines, "set_state"), ["begun", "ended ok"]);
@@ -406,7 +407,7 @@ mod binary {
         let rows: Vec<Vec<&str>> = rows.lines().map(|row| row.split('\t').collect()).collect();
         assert_eq!(rows.len(), 4, "{rows:?}");
         assert_eq!(rows[0][1..5], ["stdio", "call_method", "bakery oven setDoor", "ok"]);
-        assert_eq!(rows[1][2..5], ["stop_fake", "nobody", "refused unknown_fake"]);
+        assert_eq!(rows[1][2..5], ["stop_fake", "nobody fake stop nobody", "not_run unknown_fake"]);
         for (filter, many) in [
             (["--refused"].as_slice(), 2),
             (&["--peer", "bakery"], 2),
