@@ -151,6 +151,7 @@ pub(super) struct Read {
     pub(super) prev: Hash,
     pub(super) event: String,
     pub(super) head: Option<Hash>,
+    pub(super) files: Option<Vec<String>>,
     pub(super) sha256: Option<Hash>,
     pub(super) kept: Option<String>,
 }

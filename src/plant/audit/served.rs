@@ -44,12 +44,12 @@ impl Service for Served {
         let client = format!("peer {}", call.caller);
         let tool = format!("{}.{}", call.namespace, call.method);
         let entry = self.audit.entry(&client, &tool, &arguments(parameters, &call));
-        let run = self.service.run(node, call);
+        let service = Arc::clone(&self.service);
         Box::pin(async move {
             if let Err(why) = entry.begin().await {
                 return Err(Failure::coded("Unavailable", format!("nothing was done: {why}")));
             }
-            let answer = run.await;
+            let answer = service.run(node, call).await;
             entry.end(answer.as_ref().map_or_else(ending, |_| Ending::OK));
             answer
         })

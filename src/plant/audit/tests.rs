@@ -179,6 +179,15 @@ fn what_is_over_the_bounds_is_dropped_and_said() {
     assert_eq!(names(folder.path()), ["2026-08-10-0001.jsonl", "2026-08-11-0001.jsonl", "2026-08-12-0001.jsonl"]);
     let verified = good(folder.path());
     assert!(verified.first.unwrap().0 > 1 && verified.lines > 9);
+    // A process that died over it left one of those behind that it had said were gone.
+    let all = tempfile::tempdir().unwrap();
+    let mut trail = Trail::continued(all.path(), KEEP, NOON).unwrap().0;
+    (0..4).for_each(|day| write(&mut trail, NOON + day * DAY, 3));
+    drop(trail);
+    let kept = fs::read(all.path().join("2026-08-09-0001.jsonl")).unwrap();
+    drop(Trail::continued(all.path(), Keep { days: 1, bytes: 1 << 30 }, NOON + 4 * DAY).unwrap());
+    fs::write(all.path().join("2026-08-09-0001.jsonl"), kept).unwrap();
+    assert_eq!(good(all.path()).files, 2);
     // Whoever removes one more has no line that says so.
     fs::remove_file(only_file(folder.path())).unwrap();
     let finding = broken(folder.path());

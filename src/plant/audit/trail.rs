@@ -91,7 +91,8 @@ impl Trail {
                 let (file, sha256) = (&trail.open.name.to_string(), Hash::of(bytes));
                 trail.append(now, &Event::Recovered { file, bytes: bytes.len() as u64, sha256, kept })?;
             }
-            trail.drop_old(now)
+            trail.keep_to_bounds(now);
+            Ok(())
         };
         begin(&mut trail).map_err(|problem| unwritable(&problem))?;
         Ok((trail, salt))
@@ -105,7 +106,7 @@ impl Trail {
             self.open.mend()?;
             self.open.file.sync_all()?;
             self.open = begun(&self.folder, next)?;
-            self.drop_old(now)?;
+            self.keep_to_bounds(now);
         }
         self.write(now, event)
     }
@@ -133,6 +134,13 @@ impl Trail {
         Ok(self.head.seq)
     }
 
+    /// What is over the bounds is tried again with the next file: it is no reason to refuse anything.
+    fn keep_to_bounds(&mut self, now: i64) {
+        if let Err(why) = self.drop_old(now) {
+            tracing::warn!(%why, "old files of the audit trail could not be dropped");
+        }
+    }
+
     /// Drops the oldest files while they are too old or too many. The line that says so is written first, so that whoever
     /// finds them gone finds it too.
     fn drop_old(&mut self, now: i64) -> io::Result<()> {
@@ -151,13 +159,7 @@ impl Trail {
             total -= length;
             over.push(name);
         }
-        let head = match head(&self.folder, &over) {
-            Ok(head) => head,
-            Err(why) => {
-                tracing::warn!(%why, "old files of the audit trail are kept: their end cannot be read");
-                return Ok(());
-            }
-        };
+        let head = head(&self.folder, &over).map_err(io::Error::other)?;
         if over.is_empty() {
             return Ok(());
         }

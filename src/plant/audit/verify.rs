@@ -117,6 +117,13 @@ impl Place {
     }
 }
 
+/// Whether a line says that what came before the first line was dropped: up to there, or with the file that line is in, which
+/// a process that died over it left behind.
+fn says_dropped(read: &Read, first: Place, before: Hash) -> bool {
+    let left = || read.files.iter().flatten().any(|file| *file == first.file.to_string());
+    read.event == "dropped" && (read.head == Some(before) || left())
+}
+
 /// A line that was read.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -168,8 +175,9 @@ impl Checker {
             Some(_) => {}
         }
         self.clock(place, &read)?;
-        if self.dropped.is_some_and(|(_, hash)| read.event == "dropped" && read.head == Some(hash)) {
-            self.found |= self.dropped.take().map(|(_, hash)| hash) == self.noted && self.noted.is_some();
+        if let Some((_, hash)) = self.dropped.filter(|(first, hash)| says_dropped(&read, *first, *hash)) {
+            self.dropped = None;
+            self.found |= self.noted == Some(hash);
         }
         self.found |= self.noted == Some(here.head.hash);
         self.earlier = self.last.map(|last| last.head.hash);

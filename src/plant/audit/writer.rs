@@ -223,7 +223,7 @@ impl Writer {
         {
             return true;
         }
-        self.tell_missed("the queue was full", Duration::ZERO);
+        self.tell_missed();
         let waiting = self.tell_of_strangers(now);
         // One that is still at it will be given the next.
         let handed = self.dirty && self.keeper.try_send(Arc::clone(self.trail.file())).is_ok();
@@ -233,18 +233,17 @@ impl Writer {
 
     /// Tries whether the trail can be written again; then what waited is.
     fn resume(&mut self, failing: &Failing) -> bool {
-        if self.trail.file().sync_data().is_err() {
-            return false;
-        }
-        *self.health.lock() = None;
         let missed = self.health.missed.swap(0, Ordering::Relaxed);
         let ms = u64::try_from(failing.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        if self.write(&Event::Resumed { why: &failing.why, ms, missed }).is_none() {
+        let event = Event::Resumed { why: &failing.why, ms, missed };
+        let resumed = self.trail.file().sync_data().and_then(|()| self.trail.append(now(), &event));
+        if resumed.is_err() {
             self.health.missed.fetch_add(missed, Ordering::Relaxed);
-            // It is the same trouble, and has been since.
-            self.health.lock().get_or_insert(failing.clone()).since = failing.since;
             return false;
         }
+        self.health.lines.fetch_add(1, Ordering::Relaxed);
+        self.dirty = true;
+        *self.health.lock() = None;
         tracing::info!(missed, "the audit trail can be written again");
         while let Some(ended) = self.held.pop_front() {
             if self.write(&ended.event()).is_none() {
@@ -255,10 +254,9 @@ impl Writer {
         true
     }
 
-    fn tell_missed(&mut self, why: &str, since: Duration) {
+    fn tell_missed(&mut self) {
         let missed = self.health.missed.swap(0, Ordering::Relaxed);
-        let ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        if missed > 0 && self.write(&Event::Resumed { why, ms, missed }).is_none() {
+        if missed > 0 && self.write(&Event::Resumed { why: "no place was free", ms: 0, missed }).is_none() {
             self.health.missed.fetch_add(missed, Ordering::Relaxed);
         }
     }
