@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::select;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
@@ -52,7 +53,12 @@ impl<C, G> Seat<C, G> {
 
     /// Reports something, waiting for room.
     pub(super) async fn tell(&self, event: LinkEvent) -> Result<(), End> {
-        self.events.send(event).await.map_err(|_| End::Abandoned)
+        match self.events.try_send(event) {
+            Ok(()) => Ok(()),
+            // Aside: waiting is rare, and every place that tells would hold all that it takes.
+            Err(TrySendError::Full(event)) => Box::pin(self.events.send(event)).await.map_err(|_| End::Abandoned),
+            Err(TrySendError::Closed(_)) => Err(End::Abandoned),
+        }
     }
 
     /// Says why the link to `address` is down, unless that was the last thing said.

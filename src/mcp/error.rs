@@ -41,6 +41,16 @@ pub struct NextCall {
     pub tool: String,
     /// Its arguments.
     pub arguments: Map<String, Json>,
+    /// Arguments to give again as they were, too large to stand here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeat: Vec<String>,
+}
+
+impl NextCall {
+    /// A call with all its arguments.
+    pub fn new(tool: impl Into<String>, arguments: Map<String, Json>) -> Self {
+        Self { tool: tool.into(), arguments, repeat: Vec::new() }
+    }
 }
 
 /// A failure a model can act on. Built with [`ToolError::new`] and the methods after it; `cause` and `fix` start as what

@@ -267,9 +267,12 @@ impl Filling {
         let more_of_these = self.strings_cut.then(|| ("format", Json::from("detailed")));
         let next = next_cursor.as_deref().map(|cursor| ("cursor", Json::from(cursor))).or(more_of_these);
         let hint = next.map(|(key, value)| {
-            let mut arguments = pager.arguments.clone();
+            let (large, small): (Vec<_>, Vec<_>) =
+                pager.arguments.iter().partition(|(_, value)| size(value) > MAX_REPEATED);
+            let mut arguments: Map<_, _> = small.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect();
             arguments.insert(key.to_owned(), value);
-            NextCall { tool: pager.tool.to_owned(), arguments }
+            let repeat = large.into_iter().map(|(key, _)| key.clone()).collect();
+            NextCall { repeat, ..NextCall::new(pager.tool, arguments) }
         });
         let info = PageInfo {
             matched: self.matched,
@@ -376,6 +379,9 @@ const MAX_PAGE: usize = 20_480;
 const MAX_ENTRY: usize = 12_288;
 /// Bytes beyond which the concise format cuts a string.
 const MAX_STRING: usize = 256;
+/// Bytes of JSON of an argument that the call for the next page repeats; a larger one is only named there. A contract of
+/// megabytes would make of every page what pages are for to avoid.
+const MAX_REPEATED: usize = 1024;
 /// Bytes kept free for what stands beside the entries.
 const FOOTER: usize = 1_024;
 
@@ -451,6 +457,22 @@ mod tests {
             cursor = Some(next);
         }
         assert_eq!(seen, names(120).into_iter().map(|(name, _)| name).collect::<Vec<_>>());
+    }
+
+    /// results.md 4: a page is bounded whatever it was asked with: a large argument is named, and its cursor is bound to it.
+    #[test]
+    fn a_large_argument_is_named_and_not_repeated() {
+        let (cursors, contract) = (cursors(), json!({"types": "x".repeat(100_000)}));
+        let arguments = arguments(&json!({"q": "y".repeat(1_000), "schema": contract}));
+        let (entries, info) = pager(&cursors, &arguments, None).keyed(names(120)).unwrap();
+        let hint = info.hint.clone().unwrap();
+        assert_eq!(hint.arguments.keys().collect::<Vec<_>>(), ["q", "cursor"]);
+        assert_eq!(hint.repeat, ["schema"]);
+        assert!(size(&json!({"entries": entries, "page": info})) <= MAX_PAGE);
+        let next = info.next_cursor.as_deref();
+        assert!(pager(&cursors, &arguments, next).keyed(names(120)).is_ok());
+        let other = self::arguments(&json!({"q": "y".repeat(1_000), "schema": {}}));
+        assert!(pager(&cursors, &other, next).keyed(names(120)).is_err(), "another contract is another list");
     }
 
     /// results.md 4: a list sorted by a key continues after that key, so that a roster that moves can still be paged.

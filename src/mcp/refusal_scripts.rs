@@ -111,7 +111,7 @@ fn silent(target: &Target, looks: bool, doubt: &Doubt, message: String) -> ToolE
                 "do not repeat it; see what is there: {tool} {}. If that is not answered either, {trust}",
                 json!({"node": node})
             ));
-            let error = error.settle_with(&NextCall { tool: tool.into(), arguments });
+            let error = error.settle_with(&NextCall::new(tool, arguments));
             if matches!(doubt, Doubt::Timeout(_)) { error.cause(cause) } else { error }
         }
     }

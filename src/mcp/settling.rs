@@ -31,7 +31,7 @@ pub(crate) fn read_state(peer: &str, namespace: &str) -> NextCall {
     let mut arguments = Map::new();
     arguments.insert("peer".into(), peer.into());
     arguments.insert("namespace".into(), namespace.into());
-    NextCall { tool: "read_state".into(), arguments }
+    NextCall::new("read_state", arguments)
 }
 
 /// What to do instead of repeating a command.

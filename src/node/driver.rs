@@ -63,7 +63,8 @@ pub(super) fn start(identity: Identity, links: Vec<Link>, hosted: bool) -> (Node
         services.insert(exposed.name.clone(), service);
         state.expose(exposed, Uuid::new_v4().to_string(), now());
     }
-    let driver = Driver {
+    // Boxed: what a task is given it holds twice, and there may be hundreds of nodes.
+    let driver = Box::new(Driver {
         node: node.clone(),
         state,
         services,
@@ -80,7 +81,7 @@ pub(super) fn start(identity: Identity, links: Vec<Link>, hosted: bool) -> (Node
         owed: HashMap::new(),
         leaving: false,
         hosted,
-    };
+    });
     (node, Running(tokio::spawn(driver.run())))
 }
 
@@ -116,7 +117,7 @@ struct Driver {
 }
 
 impl Driver {
-    async fn run(mut self) {
+    async fn run(mut self: Box<Self>) {
         let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
         self.drain();

@@ -205,8 +205,11 @@ fn a_changed_shape_is_told_over_a_hub() {
 fn w121_what_a_hub_of_other_making_mirrors_is_shown() {
     let (mut hub, _peer, mut bridge) = scene(&["--bus"]);
     let mut caller = Caller::join(&hub.url, "hmi", &[]);
-    let watch =
-        bridge.begin("watch_traffic", &json!({"seconds": 30, "peer": "hmi", "max_frames": 2, "payloads": true}));
+    // His coming may be told after the watch has begun.
+    let watch = bridge.begin(
+        "watch_traffic",
+        &json!({"seconds": 30, "peer": "hmi", "max_frames": 2, "payloads": true, "kinds": ["POST", "SUCCESS"]}),
+    );
     hub.child.wait_for("a tap", |line| (line["tapped"] == 1).then_some(()));
     let answer = caller.call("msgpack", ["scale-1", "scale", "add"], json!([2, 40]));
     assert_eq!(answer["value"], 42, "{answer}");

@@ -60,6 +60,16 @@ fn lives(pid: u32) -> bool {
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
+/// Waits until it does not live any more: its files are closed a moment before it is gone, and whoever adopted it reaps it.
+async fn gone(pid: u32) {
+    let ended = async {
+        while lives(pid) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, ended).await.expect("it ends");
+}
+
 #[tokio::test]
 async fn an_exit_code_a_signal_and_both_outputs_come_back() {
     let (ended, out, err) = run(&shell("echo said; echo wrong >&2; exit 7")).await;
@@ -171,14 +181,7 @@ async fn a_supervisor_that_is_killed_takes_the_program_along() {
     let ended = timeout(PATIENCE, end.wait()).await.unwrap();
     assert_eq!(ended.by, EndedBy::Lost);
     drop(line);
-    // Whoever adopted it reaps it.
-    timeout(PATIENCE, async {
-        while lives(pid) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
-    .unwrap();
+    gone(pid).await;
 }
 
 /// One that kills its supervisor, after it has begun others that left its group, its session, its environment and its mark: they come to
@@ -218,7 +221,7 @@ async fn what_kills_its_supervisor_is_ended_when_nobody_waits() {
     line.write(b"go\n").await.unwrap();
     // Its output ends with it.
     assert_eq!(timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap(), None);
-    assert!(!lives(pid));
+    gone(pid).await;
 }
 
 /// One that stops its supervisor, once or whenever that goes on, is ended all the same.

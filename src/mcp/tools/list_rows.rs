@@ -244,7 +244,7 @@ fn answer(found: RowPage, args: &Args, context: &CallContext) -> Result<Answer, 
     let hint = info.hint.or_else(|| {
         let mut arguments = arguments.clone();
         arguments.insert("page".into(), (args.page + 1).into());
-        another.then(|| NextCall { tool: context.tool.to_owned(), arguments })
+        another.then(|| NextCall::new(context.tool, arguments))
     });
     let note = match (came, found.total.unwrap_or(0)) {
         (0, 0) if size > 0 && !found.declared && args.filter.is_none() => Some(MAYBE_NOT_THERE),

@@ -197,5 +197,5 @@ fn next(id: &str) -> NextCall {
     let mut arguments = Map::new();
     arguments.insert("ticket".into(), id.into());
     arguments.insert("wait_seconds".into(), 60.into());
-    NextCall { tool: "read_ticket".into(), arguments }
+    NextCall::new("read_ticket", arguments)
 }

@@ -88,7 +88,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
         loss: read.loss.sentence.clone(),
         loss_detail: LossDetail::from(&read.loss),
         cursor,
-        hint: NextCall { tool: context.tool.into(), arguments },
+        hint: NextCall::new(context.tool, arguments),
         source,
     })
 }

@@ -62,7 +62,7 @@ pub(super) fn next(tool: &str, peer: &str, namespace: &str, more: &[(&str, Json)
     arguments.insert("peer".into(), peer.into());
     arguments.insert("namespace".into(), namespace.into());
     arguments.extend(more.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
-    NextCall { tool: tool.into(), arguments }
+    NextCall::new(tool, arguments)
 }
 
 /// The same in a sentence.

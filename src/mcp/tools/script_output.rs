@@ -141,7 +141,7 @@ fn next_call(context: &CallContext, args: &Args, cursor: &str) -> NextCall {
         json!({"name": args.name, "node": args.node, "run": args.run, "after": cursor, "limit": args.limit});
     let mut arguments = if let Json::Object(arguments) = arguments { arguments } else { Map::new() };
     arguments.retain(|_, value| !value.is_null());
-    NextCall { tool: context.tool.into(), arguments }
+    NextCall::new(context.tool, arguments)
 }
 
 fn in_words(end: &crate::script::RunEnd) -> String {

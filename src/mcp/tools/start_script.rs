@@ -63,7 +63,7 @@ async fn run(plant: Plant, args: ScriptArgs, context: CallContext) -> Result<Ans
         by: named(&started.by),
         peer: named(&started.peer),
         credential: named(&started.credential),
-        hint: NextCall { tool: "script_output".into(), arguments },
+        hint: NextCall::new("script_output", arguments),
         source: who.source(&plant),
     })
 }

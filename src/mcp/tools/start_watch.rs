@@ -76,7 +76,7 @@ async fn run(plant: Plant, args: Args, context: CallContext) -> Result<Answer, T
     let client = principal(&context);
     let line = look(&context, async { Ok(plant.start_watch(&client, request).await?) }).await?;
     let arguments = [("watch".to_owned(), json!(line.id))].into_iter().collect();
-    let hint = NextCall { tool: "read_watch".into(), arguments };
+    let hint = NextCall::new("read_watch", arguments);
     let note = loss::undeclared(line.declared, &line.nearest, &line.stream).or_else(|| loss::lacking(&line.lacking));
     Ok(Answer { watch: line.into(), note, hint, source: Source::bridge() })
 }

@@ -1,10 +1,11 @@
-//! A child process that prints one JSON value per line. Its standard error is kept for the failure message.
+//! A child process that prints one JSON value per line. Its standard error goes to a file: what it wrote before an answer can be
+//! read once the answer has come, however busy the machine is.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -20,14 +21,17 @@ pub(crate) struct Child {
     lines: Receiver<String>,
     /// Read while something else was waited for, oldest first.
     kept: VecDeque<Value>,
-    stderr: Arc<Mutex<String>>,
-    readers: Vec<JoinHandle<()>>,
+    stderr: File,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Child {
-    /// Starts it with all three streams piped.
+    /// Starts it with its input and output piped, and its complaints in a file that nobody has a name for.
     pub(crate) fn start(name: &str, command: &mut Command) -> Self {
-        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let complaints = tempfile::NamedTempFile::new().expect("a file can be made");
+        // A second opening has a place of its own: reading does not move where the child writes.
+        let stderr = complaints.reopen().expect("it is there");
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(complaints.into_file());
         let mut process = piped.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"));
         let stdin = process.stdin.take();
         let (say, lines) = channel();
@@ -38,10 +42,9 @@ impl Child {
                 let _ = say.send(String::from_utf8_lossy(&line).into_owned());
             }
         });
-        let stderr = Arc::new(Mutex::new(String::new()));
-        let complaint = read_aside(process.stderr.take().expect("stderr is piped"), Arc::clone(&stderr));
-        let readers = vec![reader, complaint];
-        Self { name: name.to_owned(), process, stdin, lines, kept: VecDeque::new(), stderr, readers }
+        // The command keeps its end of the file, and may be started again.
+        command.stderr(Stdio::null());
+        Self { name: name.to_owned(), process, stdin, lines, kept: VecDeque::new(), stderr, reader: Some(reader) }
     }
 
     /// The process id.
@@ -57,7 +60,9 @@ impl Child {
 
     /// What it wrote to standard error so far.
     pub(crate) fn stderr(&self) -> String {
-        self.stderr.lock().expect("no reader panics").clone()
+        let (mut file, mut text) = (&self.stderr, Vec::new());
+        file.rewind().and_then(|()| file.read_to_end(&mut text)).expect("a file of ours can be read");
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// Writes one line to its standard input.
@@ -116,7 +121,7 @@ impl Child {
             }
         }
         let status = self.process.wait().expect("it was started by us");
-        for reader in self.readers.drain(..) {
+        if let Some(reader) = self.reader.take() {
             reader.join().expect("no reader panics");
         }
         status
@@ -144,15 +149,4 @@ impl Drop for Child {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// Reads a stream to its end into shared text, so that the writer never blocks on it.
-pub(super) fn read_aside(mut stream: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> JoinHandle<()> {
-    std::thread::spawn(move || {
-        let mut piece = [0; 4096];
-        while let Ok(count @ 1..) = stream.read(&mut piece) {
-            let text = String::from_utf8_lossy(&piece[..count]).into_owned();
-            into.lock().expect("no reader panics").push_str(&text);
-        }
-    })
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rumqttc::{AsyncClient, ConnectionError, Event, EventLoop, Outgoing, Packet, PubAck, PubAckReason, Publish};
 use tokio::select;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::ledger::Ledger;
 use super::signing::Guard;
@@ -84,43 +84,48 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Polls the network and the commands. The future of a poll lives until it is ready: dropping it half-way could lose
-    /// an acknowledgement inside the client library.
+    /// Serves until the end.
     async fn run(&mut self, network: &mut EventLoop) -> End {
         let events = self.seat.events.clone();
         let mut gone = pin!(events.closed());
         let mut timer = pin!(sleep_until(Instant::now()));
         loop {
-            let arrived = {
-                let mut poll = pin!(network.poll());
-                loop {
-                    let due = self.due();
-                    if let Some(due) = due.filter(|due| *due != timer.deadline()) {
-                        timer.as_mut().reset(due);
-                    }
-                    let step = select! {
-                        arrived = poll.as_mut() => break arrived,
-                        command = self.seat.commands.recv(), if !self.is_leaving() => self.commands(command).await,
-                        () = timer.as_mut(), if due.is_some() => match once(poll.as_mut()).await {
-                            // What has already arrived counts before the clock does.
-                            Poll::Ready(arrived) => break arrived,
-                            Poll::Pending => self.overdue().await,
-                        },
-                        () = gone.as_mut() => Err(End::Abandoned),
-                    };
-                    if let Err(end) = step {
-                        return self.ended(end).await;
-                    }
-                }
-            };
-            let step = match arrived {
+            let step = match self.next(network, timer.as_mut(), gone.as_mut()).await {
                 Ok(event) => self.arrived(event).await,
-                Err(error) => Err(self.failed(&error)),
+                Err(end) => Err(end),
             };
             if let Err(end) = step {
                 return self.ended(end).await;
             }
         }
+    }
+
+    /// What the network says next; until then commands are taken and the clock is kept. The future of a poll lives until it is
+    /// ready: dropping it half-way could lose an acknowledgement inside the client library.
+    async fn next(
+        &mut self,
+        network: &mut EventLoop,
+        mut timer: Pin<&mut Sleep>,
+        mut gone: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Event, End> {
+        let mut poll = pin!(network.poll());
+        let arrived = loop {
+            let due = self.due();
+            if let Some(due) = due.filter(|due| *due != timer.deadline()) {
+                timer.as_mut().reset(due);
+            }
+            select! {
+                arrived = poll.as_mut() => break arrived,
+                command = self.seat.commands.recv(), if !self.is_leaving() => self.commands(command).await?,
+                () = timer.as_mut(), if due.is_some() => match once(poll.as_mut()).await {
+                    // What has already arrived counts before the clock does.
+                    Poll::Ready(arrived) => break arrived,
+                    Poll::Pending => self.overdue().await?,
+                },
+                () = gone.as_mut() => return Err(End::Abandoned),
+            }
+        };
+        arrived.map_err(|error| self.failed(&error))
     }
 
     async fn arrived(&mut self, event: Event) -> Result<(), End> {
