@@ -1,6 +1,6 @@
 //! `--audit`, and `plantbridge audit`: what could change the plant, written down, checked and shown.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::{Args, Subcommand};
 use tokio::time::timeout;
@@ -11,9 +11,10 @@ use super::{
     out::{Out, shown, write_out},
 };
 use crate::{
+    node::{Exposed, Service},
     plant::{
         Plant,
-        audit::{Audit, Hash, Keep, Shown, Unusable, Unverified, show, verify},
+        audit::{self, Audit, Hash, Keep, Shown, Unusable, Unverified, show, verify},
     },
     wire::instant,
 };
@@ -44,6 +45,16 @@ impl AuditArgs {
         let opened = Audit::open(path, keep);
         opened.map(Some).map_err(|why| StartError(format!("--audit {}: {why}", path.display())))
     }
+}
+
+/// What is exposed to other peers, written down if there is a trail.
+pub(super) fn served(
+    trail: Option<&Audit>,
+    (exposed, service): (Exposed, Arc<dyn Service>),
+) -> (Exposed, Arc<dyn Service>) {
+    let Some(trail) = trail else { return (exposed, service) };
+    let service = audit::served(trail.clone(), &exposed, service);
+    (exposed, service)
 }
 
 /// Writes the last lines, within a bound.

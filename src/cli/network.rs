@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{
     StartError,
-    audit::AuditArgs,
+    audit::{self, AuditArgs},
     environment::{self, Environment},
     scripts::{Place, ScriptArgs, Scripting},
     secrets::Secrets,
@@ -29,10 +29,7 @@ use crate::{
         trust::Trust,
     },
     node::{Identity, Node, Running, Serving},
-    plant::{
-        Plant, Settings,
-        audit::{self, Audit},
-    },
+    plant::{Plant, Settings, audit::Audit},
     script::own_program,
     wire::{
         PeerName,
@@ -330,14 +327,7 @@ impl Network {
         let broker = self.broker.map(|link| Way::Broker(Box::new(link)));
         let hub = self.hub.map(|link| Way::Hub(Box::new(link)));
         let ways: Vec<_> = (0..).map(LinkId).zip(broker.into_iter().chain(hub)).collect();
-        let exposed = exposed.flatten().map(|(exposed, service)| match &self.trail {
-            Some(trail) => {
-                let service = audit::served(trail.clone(), &exposed, service);
-                (exposed, service)
-            }
-            None => (exposed, service),
-        });
-        let exposed = exposed.into_iter().collect();
+        let exposed = exposed.flatten().into_iter().map(|on| audit::served(self.trail.as_ref(), on)).collect();
         let identity = Identity { name: self.name, serving, exposed };
         let mut tap = None;
         let mut links = Vec::new();
@@ -359,11 +349,7 @@ impl Network {
             None => node,
         };
         let plant = Plant::with_scripts(node.clone(), self.settings, self.contracts, stage, scripts);
-        let plant = match self.trail {
-            Some(trail) => plant.audited(trail),
-            None => plant,
-        };
-        (plant, node, running)
+        (plant.audited(self.trail), node, running)
     }
 }
 

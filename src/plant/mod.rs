@@ -194,11 +194,13 @@ impl Plant {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The same, writing down whatever could change it. Only the first trail counts.
+    /// The same, writing down whatever could change it, if there is a trail. Only the first one counts.
     #[must_use]
-    pub fn audited(self, audit: audit::Audit) -> Self {
-        // Somebody's second is nobody's.
-        let _ = self.shared.audit.set(audit);
+    pub fn audited(self, trail: impl Into<Option<audit::Audit>>) -> Self {
+        if let Some(trail) = trail.into() {
+            // Of a second one nobody hears.
+            let _ = self.shared.audit.set(trail);
+        }
         self
     }
 

@@ -162,7 +162,7 @@ async fn a_line_says_who_did_what_and_what_came_of_it() {
     let lines = kept.lines().await;
     assert_eq!(of(&lines, "set_state"), ["begun", "ended ok"]);
     let told = of(&lines, "call_method");
-    assert_eq!(told, ["begun", "ended not_run peer_busy", "begun", "ended not_run unknown_peer"]);
+    assert_eq!(told, ["begun", "ended ran peer_refused", "begun", "ended not_run unknown_peer"]);
     let ended = lines.iter().find(|line| line.text("event") == "ended").unwrap();
     let said = ["client", "peer", "namespace", "method"].map(|key| ended.text(key));
     assert_eq!(said, ["stdio", "works", "tank", "setLevel"], "the setter that was found");
