@@ -23,7 +23,7 @@ impl Session {
 /// The same work, begun once that is written down.
 pub(super) fn audited(entry: Entry, work: Work) -> Work {
     Box::pin(async move {
-        entry.begin().await.map_err(unavailable)?;
+        entry.begin().await.map_err(|why| unavailable(&why))?;
         let answer = work.await;
         entry.end(answer.as_ref().map_or_else(ending, |_| Ending::OK));
         answer
@@ -35,7 +35,7 @@ pub(super) fn ending(error: &ToolError) -> Ending {
     Ending { outcome: error.certainty().map_or("refused", Outcome::as_str), code: Some(error.code().as_str().into()) }
 }
 
-fn unavailable(why: Unavailable) -> ToolError {
+fn unavailable(why: &Unavailable) -> ToolError {
     let error = ToolError::new(ErrorCode::AuditUnavailable, why.to_string()).outcome(Outcome::NotRun);
     match why {
         Unavailable::Failing(_) => error.fix(

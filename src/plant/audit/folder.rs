@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     fn refusal(path: &Path) -> String {
-        Folder::take(path).unwrap_err().to_string()
+        Folder::take(path).map_or_else(|why| why.to_string(), |_| String::new())
     }
 
     #[test]

@@ -340,7 +340,7 @@ fn a_line_that_was_put_in_is_named() {
 fn junk_is_found_and_nothing_else() {
     let empty = tempfile::tempdir().unwrap();
     assert!(matches!(verify(empty.path(), None), Err(Unverified::Unreadable(_))));
-    for junk in [b"\n".as_slice(), b"{}\n", &[0xff; 100_000], b"{\"seq\":1e400}\n", &b"[".repeat(20_000)] {
+    for junk in [b"\n".as_slice(), b"{}\n", &b"\xff".repeat(100_000), b"{\"seq\":1e400}\n", &b"[".repeat(20_000)] {
         fs::write(empty.path().join("2026-08-07-0001.jsonl"), junk).unwrap();
         fs::write(empty.path().join("2026-08-07-0002.jsonl"), "").unwrap();
         assert_eq!(broken(empty.path()).line, 1);

@@ -61,8 +61,8 @@ impl Audited {
 
 impl fmt::Display for Audited {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let middle = |at: usize| median(&self.rounds.iter().map(|round| round[at]).collect::<Vec<_>>());
-        let (plain, audited, added) = (middle(0), middle(1), self.added());
+        let middle = |of: fn(&[f64; 2]) -> f64| median(&self.rounds.iter().map(of).collect::<Vec<_>>());
+        let (plain, audited, added) = (middle(|[plain, _]| *plain), middle(|[_, audited]| *audited), self.added());
         writeln!(out, "| one call at a time, p50 | no trail | `--audit` | more | each round, more |")?;
         writeln!(out, "| --- | --- | --- | --- | --- |")?;
         let more = median(&added);
