@@ -16,7 +16,9 @@ use super::{
     doctor::DoctorArgs,
     door::DoorArgs,
     ending::USAGE,
+    health::HealthArgs,
     keys::KeygenArgs,
+    log::LogArgs,
     network::NetworkArgs,
     node::NodeArgs,
     peers::PeersArgs,
@@ -64,6 +66,9 @@ pub(super) enum Command {
     Serve(Box<ServeArgs>),
     /// Checks or shows the audit trail that `--audit` wrote.
     Audit(TrailArgs),
+    /// Asks a bridge on this machine whether its links are up: one line, exit code 0 if they are, else 1. For the health check of a
+    /// container, whose image has nothing else to ask with.
+    Health(HealthArgs),
     /// Makes a key to sign frames with, in a new file that only its owner can read.
     Keygen(KeygenArgs),
     /// Runs the JavaScript handlers of one fake, for the bridge that started this.
@@ -74,7 +79,7 @@ pub(super) enum Command {
     Demo(DemoArgs),
     /// Prints a script that completes this command line in a shell.
     Completions(CompletionsArgs),
-    /// Prints the manual page, of everything or of one subcommand.
+    /// Prints the manual page, of everything or of one subcommand; or writes all of them.
     Man(ManArgs),
     /// Runs one program for a bridge, which holds the other end of standard input.
     #[command(hide = true)]
@@ -126,6 +131,8 @@ pub(super) struct McpArgs {
     pub(super) audit: AuditArgs,
     #[command(flatten)]
     pub(super) door: DoorArgs,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
     /// Prints the table of all tools and exits.
     #[arg(long, exclusive = true)]
     pub(super) tools: bool,

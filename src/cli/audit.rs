@@ -35,15 +35,19 @@ pub(super) struct AuditArgs {
     /// How many bytes the files of the trail may have together; the oldest go first.
     #[arg(long, value_name = "BYTES", requires = "audit", default_value_t = 1 << 30, value_parser = clap::value_parser!(u64).range(1 << 20..=1 << 44))]
     audit_bytes: u64,
+    /// The trail, once it is opened.
+    #[arg(skip)]
+    pub(super) trail: Option<Audit>,
 }
 
 impl AuditArgs {
-    /// Opens the trail, if there is to be one.
-    pub(super) fn open(&self) -> Result<Option<Audit>, StartError> {
-        let Some(path) = &self.audit else { return Ok(None) };
+    /// Opens the trail, if there is to be one. Without it nothing starts.
+    pub(super) fn open(&mut self) -> Result<(), StartError> {
+        let Some(path) = &self.audit else { return Ok(()) };
         let keep = Keep { days: self.audit_days, bytes: self.audit_bytes };
         let opened = Audit::open(path, keep);
-        opened.map(Some).map_err(|why| StartError(format!("--audit {}: {why}", path.display())))
+        self.trail = Some(opened.map_err(|why| StartError(format!("--audit {}: {why}", path.display())))?);
+        Ok(())
     }
 }
 

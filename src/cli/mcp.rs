@@ -10,7 +10,7 @@ use super::{
     StartError,
     args::McpArgs,
     audit,
-    door::Doors,
+    door::{Doors, Opened},
     environment::Environment,
     network::{Behaviour, Network},
     secrets::Secrets,
@@ -78,10 +78,10 @@ fn network(mut args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
     Network::new(args.network, behaviour)
 }
 
-/// Serves until the client goes away or the system asks us to end.
-pub(super) async fn serve(config: Config) -> Result<(), StartError> {
+/// Serves until the client goes away or the system asks us to end. `begun` is shown what serves, before anybody is served.
+pub(super) async fn serve(config: Config, begun: impl FnOnce(&Server)) -> Result<(), StartError> {
     match config {
-        Config::Plant(network, doors, remote) => bridge(*network, doors, remote).await,
+        Config::Plant(network, doors, remote) => bridge(*network, doors, remote, begun).await,
         #[cfg(feature = "demo")]
         Config::Demo(mut args, doors) => {
             let demo = crate::demo::Demo::start().await.map_err(StartError::new)?;
@@ -89,18 +89,24 @@ pub(super) async fn serve(config: Config) -> Result<(), StartError> {
             // The account of a plant is no business of the demo's broker.
             args.network.broker = Some(demo.url().to_owned());
             let remote = args.remote_scripts;
-            let served = bridge(network(*args, Secrets::default())?, doors, remote).await;
+            let served = bridge(network(*args, Secrets::default())?, doors, remote, begun).await;
             demo.stop().await;
             served
         }
     }
 }
 
-async fn bridge(mut network: Network, doors: Doors, remote: bool) -> Result<(), StartError> {
-    network.open_trail()?;
+async fn bridge(
+    mut network: Network,
+    doors: Doors,
+    remote: bool,
+    begun: impl FnOnce(&Server),
+) -> Result<(), StartError> {
+    network.audit.open()?;
     network.tell().await;
     let stdio = doors.stdio;
-    let http = doors.open().await?;
+    let Opened { http, metrics } = doors.open().await?;
+    let grants = network.grants();
     let places = network.places().to_owned();
     if network.tells_its_token() {
         tracing::warn!("what we present to the hub travels in the clear: use https://");
@@ -108,7 +114,13 @@ async fn bridge(mut network: Network, doors: Doors, remote: bool) -> Result<(), 
     let (plant, node, running) = network.join();
     tracing::info!("{} on {places}", plant.name());
     let server = front(plant.clone(), remote);
+    server.grant(grants);
+    begun(&server);
+    // Open to the very end: that we leave is to be seen.
+    let left = CancellationToken::new();
+    let watching = metrics.map(|door| tokio::spawn(door.watch(server.clone(), left.clone())));
     until_over(&server, &plant, &node, stdio, http).await;
+    server.leaves();
     plant.give_back_all().await;
     tokio::join!(take_fakes_down(&plant), end_scripts(&plant));
     leave(&node, running).await;
@@ -117,6 +129,11 @@ async fn bridge(mut network: Network, doors: Doors, remote: bool) -> Result<(), 
         tracing::warn!("a call that nobody waits for has not ended");
     }
     audit::close(&plant).await;
+    left.cancel();
+    if let Some(watching) = watching {
+        // It bounds its own end.
+        let _ = watching.await;
+    }
     Ok(())
 }
 
@@ -167,6 +184,7 @@ async fn until_over(server: &Server, plant: &Plant, node: &Node, with_stdio: boo
         }
     }
     tracing::info!("asked to end");
+    server.leaves();
     stopping.cancel();
     if timeout(GRACE, both(&mut stdio, &mut http)).await.is_err() {
         plant.give_back_all().await;

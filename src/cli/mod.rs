@@ -15,6 +15,8 @@ mod ending;
 mod environment;
 mod errand;
 mod fix;
+mod health;
+mod json_log;
 mod keys;
 mod later;
 mod log;
@@ -22,6 +24,8 @@ mod mcp;
 mod member;
 mod network;
 mod node;
+#[cfg(feature = "otel")]
+mod otel;
 mod out;
 mod peers;
 mod plain;
@@ -44,7 +48,7 @@ use environment::Environment;
 use errand::Errand;
 
 use crate::{
-    mcp::{codes, registry, tools},
+    mcp::{Server, codes, registry, tools},
     script::supervise,
 };
 
@@ -84,7 +88,10 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
     let json = command.wants_json();
     let done = match command {
         Command::Handlers => return crate::fake::code::child::run(),
-        Command::Mcp(args) => return served(bridge(*args, environment, closed)),
+        Command::Mcp(args) => {
+            let log = args.log.or(named_log(&environment));
+            return serving(log, || bridge(*args, environment, closed));
+        }
         #[cfg(feature = "demo")]
         Command::Demo(args) => {
             log::init(log::SERVING);
@@ -93,8 +100,13 @@ fn run(command: Command, environment: Result<Environment, StartError>, closed: s
         Command::Audit(args) => audit::run(args),
         Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Node(args) => {
-            log::init(log::SERVING);
-            return served(environment.and_then(|environment| block_on(node::serve(node::read(*args, environment)?))?));
+            let log = args.log.or(named_log(&environment));
+            let serve = || environment.and_then(|environment| block_on(node::serve(node::read(*args, environment)?))?);
+            return serving(log, serve);
+        }
+        Command::Health(args) => {
+            let asked = environment.and_then(|environment| health::run(&args, environment.health));
+            return served(asked.map(|said| say(&said)));
         }
         Command::Supervise => return served(supervise()),
         Command::Completions(args) => shell::completions(&args),
@@ -150,15 +162,45 @@ fn bridge(
         return Ok(());
     }
     let config = mcp::Config::new(args, environment?)?;
-    log::init(log::SERVING);
     if let Err(error) = closed {
         tracing::warn!("the process stays readable to others of this user: {error}");
     }
-    block_on(mcp::serve(config))?
+    #[cfg(feature = "otel")]
+    let export = otel::Export::wanted()?;
+    let begun = |server: &Server| {
+        #[cfg(feature = "otel")]
+        if let Some(export) = &export {
+            server.trace_with(export.tracer());
+        }
+        let _ = server;
+    };
+    let served = block_on(mcp::serve(config, begun))?;
+    #[cfg(feature = "otel")]
+    if let Some(export) = export {
+        export.end();
+    }
+    served
 }
 
 fn supervise() -> Result<(), StartError> {
     block_on(supervise::run())?.map_err(|error| StartError(format!("supervise is for a bridge to use: {error}")))
+}
+
+/// How the environment has the log written, as far as it can be read.
+fn named_log(environment: &Result<Environment, StartError>) -> Option<log::LogFormat> {
+    environment.as_ref().ok()?.log
+}
+
+/// Does what serves, with its log. Where that is for programs, why it could not is a line of it like any other.
+fn serving(log: log::LogArgs, work: impl FnOnce() -> Result<(), StartError>) -> ExitCode {
+    log::init_serving(log);
+    match work() {
+        Err(error) if log.is_json() => {
+            tracing::error!("{error}");
+            ExitCode::from(1)
+        }
+        outcome => served(outcome),
+    }
 }
 
 fn served(outcome: Result<(), StartError>) -> ExitCode {

@@ -6,6 +6,7 @@ use super::{
     StartError,
     audit::{self, AuditArgs},
     environment::Environment,
+    log::LogArgs,
     mcp,
     network::{Behaviour, Network, NetworkArgs},
     scripts::ScriptArgs,
@@ -20,6 +21,8 @@ pub(super) struct NodeArgs {
     scripts: ScriptArgs,
     #[command(flatten)]
     audit: AuditArgs,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
 }
 
 const NOWHERE: &str =
@@ -42,7 +45,7 @@ pub(super) fn read(mut args: NodeArgs, environment: Environment) -> Result<Netwo
 
 /// Serves until the system asks it to end.
 pub(super) async fn serve(mut network: Network) -> Result<(), StartError> {
-    network.open_trail()?;
+    network.audit.open()?;
     network.tell().await;
     let places = network.places().to_owned();
     let (plant, node, running) = network.join();

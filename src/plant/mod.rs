@@ -15,6 +15,7 @@ mod error;
 mod fake_limits;
 mod fakes;
 mod gate;
+mod holdings;
 mod hub_tap;
 mod keys;
 mod known;
@@ -68,6 +69,7 @@ pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, Target};
 pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
+pub use holdings::Holdings;
 pub use known::Status;
 use leases::Leases;
 pub use leases::{Authority, KnownAuthority};
@@ -123,6 +125,7 @@ struct Shared {
     scripts: Option<Scripts>,
     recordings: recordings::Recordings,
     audit: OnceLock<audit::Audit>,
+    meter: holdings::Meter,
 }
 
 /// How this process looks at its plant.
@@ -190,6 +193,7 @@ impl Plant {
             scripts,
             recordings,
             audit: OnceLock::new(),
+            meter: holdings::Meter::default(),
         };
         Self { shared: Arc::new(shared) }
     }

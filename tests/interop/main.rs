@@ -13,10 +13,12 @@
 mod brokers;
 mod calls;
 mod clients;
+mod composed;
 mod doctor;
 mod fakes;
 mod foreign;
 mod hub;
+mod metrics;
 mod misbehaviour;
 mod one_state;
 mod people;

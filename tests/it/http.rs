@@ -80,7 +80,7 @@ impl Open {
     }
 
     pub(crate) async fn connect(&self) -> Wire {
-        Wire { stream: TcpStream::connect(self.address).await.unwrap(), read: Vec::new() }
+        Wire::to(TcpStream::connect(self.address).await.unwrap())
     }
 
     /// It closes when it is asked to, and nothing is left.
@@ -100,8 +100,8 @@ pub(crate) struct Wire {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) status: u16,
-    head: String,
-    body: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Told {
@@ -145,6 +145,10 @@ pub(crate) fn echo(text: &str) -> Vec<u8> {
 }
 
 impl Wire {
+    pub(crate) fn to(stream: TcpStream) -> Self {
+        Self { stream, read: Vec::new() }
+    }
+
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }

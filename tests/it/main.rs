@@ -42,6 +42,7 @@ mod link_signing;
 mod link_websocket;
 mod links;
 mod mcp;
+mod metrics;
 mod names;
 mod node;
 mod over;

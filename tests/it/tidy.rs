@@ -59,12 +59,15 @@ fn every_folder_is_a_layer() {
 /// Invariant 2: each foreign protocol crate is named in one place.
 #[test]
 fn each_protocol_crate_is_named_in_one_place() {
-    let homes: [(&str, &[&str]); 10] = [
+    let homes: [(&str, &[&str]); 13] = [
         ("rumqttc", &["src/link/mqtt/"]),
         ("tokio_tungstenite", &["src/link/hub/", "src/link/mqtt/websocket.rs"]),
         ("tokio_rustls", &["src/link/tls.rs", "src/link/trust.rs", "src/door/http/tls.rs"]),
         ("mqtt5", &["src/demo/broker.rs"]),
         ("rmcp", &["src/mcp/", "src/door/", "src/demo/tour"]),
+        ("opentelemetry", &["src/mcp/spans.rs", "src/cli/otel.rs"]),
+        ("opentelemetry_sdk", &["src/mcp/spans.rs", "src/cli/otel.rs"]),
+        ("opentelemetry_otlp", &["src/cli/otel.rs"]),
         ("hyper", &["src/door/http"]),
         ("hyper_util", &["src/door/http"]),
         ("http_body_util", &["src/door/http"]),
@@ -332,7 +335,7 @@ fn the_tables_of_the_readme_are_fresh() {
 /// A path in a document exists, and so does a test it cites as `file::name`.
 #[test]
 fn the_documents_point_at_what_is_there() {
-    let roots = ["src/", "tests/", "benches/", "xtask/", ".ci/", ".config/"];
+    let roots = ["src/", "tests/", "benches/", "xtask/", "docker/", ".ci/", ".config/"];
     // Written by others, and there only once they are.
     let mut wrong = Vec::new();
     for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"] {

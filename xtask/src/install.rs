@@ -13,6 +13,8 @@ use crate::command::{answers, find, first_line, run};
 /// Installs whatever is missing.
 pub(crate) fn all() -> Result<(), String> {
     mosquitto()?;
+    // Reads compose files as Docker does; needs no engine for that.
+    programs(&[("docker-compose", "docker-compose")])?;
     node_tree()?;
     python(&target()?.join("interop/venv"))
 }
@@ -40,19 +42,31 @@ pub(crate) fn target() -> Result<PathBuf, String> {
     me.ancestors().nth(2).map(Path::to_owned).ok_or_else(|| format!("{} is in no target folder", me.display()))
 }
 
-fn mosquitto() -> Result<(), String> {
+/// A mosquitto of the system, or Debian's.
+pub(crate) fn mosquitto() -> Result<(), String> {
     if let Some(found) = find("mosquitto") {
         println!("mosquitto: {}", found.display());
         return Ok(());
     }
-    let Some(apt) = find("apt-get") else {
-        return Err("mosquitto is not installed and apt-get is not here: install mosquitto 2 and run this again".into());
-    };
-    println!("mosquitto: installing it with apt-get (package mosquitto)");
+    debian(&["mosquitto"])
+}
+
+/// Installs the packages, each beside the program it brings, whose programs are missing.
+pub(crate) fn programs(wanted: &[(&str, &str)]) -> Result<(), String> {
+    let missing = wanted.iter().filter(|(program, _)| find(program).is_none());
+    let missing: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    if missing.is_empty() { Ok(()) } else { debian(&missing) }
+}
+
+/// Installs packages of Debian.
+pub(crate) fn debian(packages: &[&str]) -> Result<(), String> {
+    let names = packages.join(", ");
+    let apt = find("apt-get").ok_or_else(|| format!("apt-get is not here: install {names} and run this again"))?;
+    println!("installing with apt-get: {names}");
     run(Command::new(&apt).arg("update").arg("-qq"))?;
     let mut install = Command::new(&apt);
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    run(install.args(["install", "-y", "-qq", "--no-install-recommends", "mosquitto"]))
+    run(install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages))
 }
 
 fn node(tree: &Path) -> Result<PathBuf, String> {
@@ -124,11 +138,20 @@ impl Stamp {
     }
 }
 
-fn create(folder: &Path) -> Result<(), String> {
+/// What is in a folder, sorted.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let read = fs::read_dir(folder).map_err(failed)?;
+    let mut paths = read.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    paths.sort();
+    Ok(paths)
+}
+
+pub(crate) fn create(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(drop).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
 }
 

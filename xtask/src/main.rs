@@ -8,6 +8,8 @@
 mod bench;
 mod command;
 mod conform;
+mod dist;
+mod image;
 mod install;
 mod test;
 
@@ -20,6 +22,8 @@ fn main() -> ExitCode {
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
         Some((chore, [])) if chore == "conform" => conform::all(),
         Some((chore, rest)) if chore == "layout" => bench::layout::run(rest),
+        Some((chore, rest)) if chore == "dist" => dist::run(rest),
+        Some((chore, rest)) if chore == "image" => image::run(rest),
         Some((chore, [])) if chore == "install" => install::all(),
         _ => Err(USAGE.to_owned()),
     };
@@ -41,4 +45,10 @@ usage: cargo xtask <chore>
   layout [--binary FILE]
                    trace a session of the release binary (needs valgrind) and write build/startup.ld, by which a
                    release is laid out; after a change that moves much of what runs in every session
-  install          only install: mosquitto, and under target/interop a Node and a Python tree";
+  dist [--quick] [--target TRIPLE]...
+                   make the archives of a release below target/dist: static binaries and what goes with them; --quick
+                   compiles in a fifth of the time what nobody should use
+  image [runtime | dev] [--from FOLDER]
+                   build the images from a release (as root), start them without an engine, and hold them to docker/README.md;
+                   --from takes an archive that was unpacked instead of making one
+  install          only install: mosquitto and docker-compose, and under target/interop a Node and a Python tree";

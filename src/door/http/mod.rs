@@ -12,6 +12,8 @@ mod answer;
 mod clients;
 mod exchange;
 mod headers;
+mod look;
+mod meter;
 mod places;
 mod protocol;
 mod quiet;
@@ -32,8 +34,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{auth::Keys, hosts::Hosts};
-use crate::mcp::{Server, server::Session};
+use crate::mcp::{Door, Server, server::Session};
 use clients::{Clients, Connection};
+pub use meter::Meters;
+use meter::Purpose;
 use places::{Place, Places};
 use quiet::{Quiet, Refused};
 use slow::Impatient;
@@ -93,6 +97,7 @@ pub struct HttpDoor {
     listener: TcpListener,
     rules: Rules,
     config: HttpConfig,
+    meters: Meters,
 }
 
 /// Bytes a head may have, and headers.
@@ -115,6 +120,8 @@ struct Hall<H> {
     show: Box<dyn Fn(Session) -> H + Send + Sync>,
     /// Whether it is shown just the session, so that a request can go to it straight.
     plain: bool,
+    purpose: Purpose,
+    meters: Meters,
     nobodies: Nobodies,
     rules: Rules,
     config: HttpConfig,
@@ -135,7 +142,13 @@ struct Hall<H> {
 impl HttpDoor {
     /// Binds the door; port 0 takes a free one.
     pub async fn bind(address: SocketAddr, rules: Rules, config: HttpConfig) -> io::Result<Self> {
-        Ok(Self { listener: TcpListener::bind(address).await?, rules, config })
+        Ok(Self { listener: TcpListener::bind(address).await?, rules, config, meters: Meters::default() })
+    }
+
+    /// The same door, which counts where others of the process do.
+    #[must_use]
+    pub fn counted_in(self, meters: Meters) -> Self {
+        Self { meters, ..self }
     }
 
     /// Where it is.
@@ -146,7 +159,7 @@ impl HttpDoor {
     /// Serves until `stop` asks for the end; then calls that run are waited for, within a bound, and what the plant holds
     /// for the clients is given back.
     pub async fn serve(self, server: Server, stop: CancellationToken) {
-        self.open(server, |session| session, true, stop).await;
+        self.open(server, |session| session, (Purpose::Mcp, true), stop).await;
     }
 
     /// The same, showing the SDK what `show` makes of a session: a server that the conformance suite is run against has
@@ -157,23 +170,33 @@ impl HttpDoor {
         show: impl Fn(Session) -> H + Send + Sync + 'static,
         stop: CancellationToken,
     ) {
-        self.open(server, show, false, stop).await;
+        self.open(server, show, (Purpose::Mcp, false), stop).await;
+    }
+
+    /// Serves nothing but what watches the process: `/healthz`, `/readyz` and `/metrics`.
+    pub async fn watch(self, server: Server, stop: CancellationToken) {
+        self.open(server, |session| session, (Purpose::Watching, true), stop).await;
     }
 
     async fn open<H: ServerHandler>(
         self,
         server: Server,
         show: impl Fn(Session) -> H + Send + Sync + 'static,
-        plain: bool,
+        (purpose, plain): (Purpose, bool),
         stop: CancellationToken,
     ) {
-        let Self { listener, rules, config } = self;
+        let Self { listener, rules, config, meters } = self;
+        if purpose == Purpose::Mcp {
+            server.opened(Door::Http);
+        }
         let closing = CancellationToken::new();
         let hall = Arc::new(Hall {
             clients: Clients::new(server.clone(), config.linger, closing.clone()),
             server,
             show: Box::new(show),
             plain,
+            purpose,
+            meters,
             nobodies: Nobodies::default(),
             rules,
             config,
@@ -234,6 +257,8 @@ impl<H: ServerHandler> Hall<H> {
     fn open_connection(self: &Arc<Self>, stream: TcpStream, place: Place) {
         let (hall, connection) = (Arc::clone(self), Connection::new(place.seat()));
         self.tasks.spawn(async move {
+            let meters = hall.meters.clone();
+            let _connected = meters.of(hall.purpose).connected();
             tokio::select! {
                 () = hall.connection(stream, Arc::clone(&connection)) => {}
                 () = place.given_away() => {}
@@ -244,6 +269,7 @@ impl<H: ServerHandler> Hall<H> {
 
     /// Tells a connection that there is no room for it: every other one has a request open.
     fn turn_away(&self, stream: TcpStream, from: SocketAddr) {
+        self.meters.of(self.purpose).turned_away();
         if let Some(times) = self.quiet.times(Refused::Connection, Instant::now()) {
             tracing::warn!(%from, times, connections = self.config.connections, "refused: too many connections");
         }

@@ -31,6 +31,8 @@ use super::{
     clients::{Caller, Connection, Running},
     exchange::{Exchange, Spoken, is_answer},
     headers::{Accepts, accepts, removed, says_json, spoken},
+    look::{self, Look},
+    meter::Purpose,
     quiet::Refused,
     straight::goes_straight,
 };
@@ -59,6 +61,7 @@ impl<H: ServerHandler> Hall<H> {
             Err(response) => *response,
         };
         let status = response.status();
+        self.meters.of(self.purpose).answered(status);
         if status.is_client_error() || status.is_server_error() {
             tracing::debug!(%status, "refused");
         }
@@ -83,6 +86,47 @@ impl<H: ServerHandler> Hall<H> {
         headers: &HeaderMap,
         connection: &Connection,
     ) -> Result<Arc<Caller>, Box<Response<Answer>>> {
+        let look = Look::at(uri.path());
+        let host = self.named(uri, version, headers, look.is_some())?;
+        self.let_page_in(headers, host)?;
+        if let Some(look) = look {
+            return Err(Box::new(self.look(look, method, headers)));
+        }
+        if self.purpose == Purpose::Watching {
+            return Err(Box::new(look::nothing_else()));
+        }
+        if uri.path() != PATH {
+            let why = "there is nothing but /mcp, and /healthz, /readyz and /metrics";
+            return Err(Box::new(answer::turned_away(StatusCode::NOT_FOUND, why)));
+        }
+        if *method == Method::OPTIONS && headers.contains_key(ORIGIN) {
+            return Err(Box::new(answer::preflight()));
+        }
+        match shown(&self.rules.keys, headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes)) {
+            // Before the token, so that whoever looks at the door with a browser learns how it is used.
+            _ if *method != Method::POST => Err(Box::new(answer::not_a_post())),
+            Shown::Named(named) => Ok(self.clients.named(&named)),
+            Shown::Anonymous => Ok(connection.anonymous(&self.server, &self.closing)),
+            shown => Err(Box::new(self.unauthorized(shown == Shown::Wrong))),
+        }
+    }
+
+    /// The answer to a client without a token, or with a wrong one.
+    pub(super) fn unauthorized(&self, wrong: bool) -> Response<Answer> {
+        if let Some(times) = self.times(Refused::Token) {
+            tracing::warn!(times, "refused: no token, or one that is nobody's");
+        }
+        answer::unauthorized(wrong)
+    }
+
+    /// The name we are called by, if it is one of ours; with `by_address`, or any address.
+    fn named<'a>(
+        &self,
+        uri: &'a Uri,
+        version: Version,
+        headers: &'a HeaderMap,
+        by_address: bool,
+    ) -> Result<&'a str, Box<Response<Answer>>> {
         let no = |status, why: &str| Err(Box::new(answer::turned_away(status, why)));
         let mut hosts = headers.get_all(HOST).iter();
         let authority = uri.authority().map(Authority::as_str);
@@ -93,7 +137,7 @@ impl<H: ServerHandler> Hall<H> {
             (None, ..) if version < Version::HTTP_11 => return no(StatusCode::BAD_REQUEST, "HTTP/1.1 is needed"),
             _ => return no(StatusCode::BAD_REQUEST, "one Host header is needed"),
         };
-        let named = |host: &str| self.rules.hosts.answers_to(host);
+        let named = |host: &str| self.rules.hosts.answers_to(host) || (by_address && Hosts::is_address(host));
         if !named(host) || authority.is_some_and(|authority| !named(authority)) {
             if let Some(times) = self.times(Refused::Host) {
                 let host = text::printable(host, 80);
@@ -101,6 +145,11 @@ impl<H: ServerHandler> Hall<H> {
             }
             return no(StatusCode::FORBIDDEN, "this Host is no name of this door; --allow-host adds one");
         }
+        Ok(host)
+    }
+
+    /// Whether the web page that speaks to us, if one does, may.
+    fn let_page_in(&self, headers: &HeaderMap, host: &str) -> Result<(), Box<Response<Answer>>> {
         let mut origins = headers.get_all(ORIGIN).iter();
         if let Some(from) = origins.next()
             && (!(self.knows(from) || self.is_own(from, host)) || origins.next().is_some())
@@ -109,29 +158,13 @@ impl<H: ServerHandler> Hall<H> {
                 let origin = text::printable(&String::from_utf8_lossy(from.as_bytes()), 80);
                 tracing::warn!(origin, times, "refused: a web page that --allow-origin does not name");
             }
-            return no(StatusCode::FORBIDDEN, "this Origin is not let in; --allow-origin names those that are");
+            let why = "this Origin is not let in; --allow-origin names those that are";
+            return Err(Box::new(answer::turned_away(StatusCode::FORBIDDEN, why)));
         }
-        if uri.path() != PATH {
-            return no(StatusCode::NOT_FOUND, "there is nothing but /mcp");
-        }
-        if *method == Method::OPTIONS && headers.contains_key(ORIGIN) {
-            return Err(Box::new(answer::preflight()));
-        }
-        match shown(&self.rules.keys, headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes)) {
-            // Before the token, so that whoever looks at the door with a browser learns how it is used.
-            _ if *method != Method::POST => Err(Box::new(answer::not_a_post())),
-            Shown::Named(named) => Ok(self.clients.named(&named)),
-            Shown::Anonymous => Ok(connection.anonymous(&self.server, &self.closing)),
-            shown => {
-                if let Some(times) = self.times(Refused::Token) {
-                    tracing::warn!(times, "refused: no token, or one that is nobody's");
-                }
-                Err(Box::new(answer::unauthorized(shown == Shown::Wrong)))
-            }
-        }
+        Ok(())
     }
 
-    fn times(&self, refused: Refused) -> Option<u64> {
+    pub(super) fn times(&self, refused: Refused) -> Option<u64> {
         if let Some(stranger) = refused.stranger() {
             self.server.turned_away(stranger);
         }

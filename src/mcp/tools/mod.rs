@@ -1,6 +1,7 @@
 //! The tools, one file each: what a verb of the plant looks like to a model. Adding one is a file and a line in [`all`].
 
 mod add_package;
+mod bridge_status;
 mod call_method;
 mod check_peer;
 mod contract_argument;
@@ -111,6 +112,7 @@ pub fn all() -> Vec<Tool> {
         list_packages::tool(),
         add_package::tool(),
         remove_package::tool(),
+        bridge_status::tool(),
     ]
 }
 

@@ -9,7 +9,7 @@ use crate::command::find;
 
 /// How the broker is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// `set_tcp_nodelay true`.
     Tuned,
     /// As it comes: Nagle's algorithm holds the second of two small packets back until the first is acknowledged.
@@ -20,14 +20,14 @@ pub(super) enum Kind {
 
 /// A running broker; killed when dropped.
 #[derive(Debug)]
-pub(super) struct Broker {
-    pub(super) port: u16,
+pub(crate) struct Broker {
+    pub(crate) port: u16,
     process: Child,
 }
 
 impl Broker {
     /// Starts one and returns once it accepts connections.
-    pub(super) fn start(kind: Kind) -> Result<Self, String> {
+    pub(crate) fn start(kind: Kind) -> Result<Self, String> {
         // Between our look and the broker's bind somebody else may take the port: then another one is tried.
         for _ in 0..5 {
             let port = free_port().map_err(|error| format!("no free port: {error}"))?;
@@ -77,6 +77,6 @@ fn launch(port: u16, kind: Kind) -> Result<Child, String> {
 }
 
 /// A port that is free at the moment.
-pub(super) fn free_port() -> std::io::Result<u16> {
+pub(crate) fn free_port() -> std::io::Result<u16> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr().map(|address| address.port())
 }

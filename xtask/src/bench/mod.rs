@@ -5,7 +5,7 @@
 
 mod audited;
 mod bridge;
-mod broker;
+pub(crate) mod broker;
 mod checks;
 mod crowds;
 mod fakes;
