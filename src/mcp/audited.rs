@@ -6,6 +6,7 @@ use super::{
     codes::ErrorCode,
     error::{Outcome, ToolError},
     load::Work,
+    registry::Registry,
     server::Session,
 };
 use crate::plant::audit::{Ending, Entry, Unavailable};
@@ -16,8 +17,14 @@ impl Session {
         let audit = self.front.plant.audit()?;
         let none = Map::new();
         let entry = || audit.entry(&self.client, tool, arguments.unwrap_or(&none));
-        self.front.registry.may_change(tool).then(entry)
+        may_change(&self.front.registry, tool).then(entry)
     }
+}
+
+/// Whether a call of this name could change something: it is of a tool that says so, there or not, or of none we know.
+fn may_change(registry: &Registry, name: &str) -> bool {
+    let tool = registry.all().iter().find(|tool| tool.spec().name == name);
+    tool.is_none_or(|tool| !tool.spec().hints.read_only)
 }
 
 /// The same work, begun once that is written down.

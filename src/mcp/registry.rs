@@ -312,12 +312,6 @@ impl Registry {
         self.find_for(name, read_only).is_ok()
     }
 
-    /// Whether a call of this name could change something: it is of a tool that says so, there or not, or of none we know.
-    pub(super) fn may_change(&self, name: &str) -> bool {
-        let tool = self.by_name.get(name).and_then(|at| self.tools.get(*at));
-        tool.is_none_or(|tool| !tool.spec.hints.read_only)
-    }
-
     /// The tool `name`, if it is there.
     ///
     /// # Errors
