@@ -8,6 +8,7 @@ use clap::{
 };
 
 use super::{
+    audit::{AuditArgs, TrailArgs},
     call::CallArgs,
     check::CheckArgs,
     config::{ConfigArgs, OperatorArgs},
@@ -66,6 +67,8 @@ pub(super) enum Command {
     Diff(Box<DiffArgs>),
     /// Stands a fake up from a contract in a file, until it is interrupted.
     Serve(Box<ServeArgs>),
+    /// Checks or shows the audit trail that `--audit` wrote.
+    Audit(TrailArgs),
     /// Asks a bridge on this machine whether its links are up: one line, exit code 0 if they are, else 1. For the health check of a
     /// container, whose image has nothing else to ask with.
     Health(HealthArgs),
@@ -128,6 +131,8 @@ pub(super) struct McpArgs {
     /// Offers the tools for scripts without a directory of our own: for nodes that named us with --scriptable-by.
     #[arg(long)]
     pub(super) remote_scripts: bool,
+    #[command(flatten)]
+    pub(super) audit: AuditArgs,
     #[command(flatten)]
     pub(super) door: DoorArgs,
     #[command(flatten)]

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{
     StartError,
     args::McpArgs,
+    audit,
     door::{Doors, Opened},
     environment::Environment,
     network::{Behaviour, Network},
@@ -88,8 +89,8 @@ impl Config {
 
 fn network(mut args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
     args.network.run_code(args.allow_exec);
-    let (contracts, scripts) = (args.contracts, args.scripts);
-    let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts, scripts };
+    let (contracts, scripts, audit) = (args.contracts, args.scripts, args.audit);
+    let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts, scripts, audit };
     Network::new(args.network, behaviour)
 }
 
@@ -112,12 +113,13 @@ pub(super) async fn serve(config: Config, operator: Operator, begun: impl FnOnce
 }
 
 async fn bridge(
-    network: Network,
+    mut network: Network,
     doors: Doors,
     remote: bool,
     mut operator: Operator,
     begun: impl FnOnce(&Server),
 ) -> Result<(), StartError> {
+    network.audit.open()?;
     network.tell().await;
     let stdio = doors.stdio;
     let Opened { http, metrics } = doors.open().await?;
@@ -145,6 +147,7 @@ async fn bridge(
     if timeout(FLUSH, server.settled()).await.is_err() {
         tracing::warn!("a call that nobody waits for has not ended");
     }
+    audit::close(&plant).await;
     left.cancel();
     if let Some(watching) = watching {
         // It bounds its own end.

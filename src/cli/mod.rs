@@ -1,6 +1,7 @@
 //! What was typed, as validated configuration, and the composition root: every task of the process is owned here.
 
 mod args;
+mod audit;
 mod call;
 mod check;
 mod config;
@@ -121,6 +122,7 @@ fn run(
             log::init(log::SERVING);
             return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
+        Command::Audit(args) => audit::run(args),
         Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Node(args) => {
             let log = args.log.or(named_log(&environment));

@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::{
     StartError,
+    audit::{self, AuditArgs},
     config::OperatorArgs,
     environment::Environment,
     log::LogArgs,
@@ -22,6 +23,8 @@ pub(super) struct NodeArgs {
     #[command(flatten)]
     pub(super) operator: OperatorArgs,
     #[command(flatten)]
+    audit: AuditArgs,
+    #[command(flatten)]
     pub(super) log: LogArgs,
 }
 
@@ -38,12 +41,14 @@ pub(super) fn read(mut args: NodeArgs, environment: Environment) -> Result<Netwo
         return Err(StartError(NOWHERE.into()));
     }
     let (read_only, secrets) = (environment.read_only, environment.secrets);
-    let behaviour = Behaviour { role: "node", read_only, secrets, contracts: None, scripts: args.scripts };
+    let behaviour =
+        Behaviour { role: "node", read_only, secrets, contracts: None, scripts: args.scripts, audit: args.audit };
     Network::new(args.network, behaviour)
 }
 
 /// Serves until the system asks it to end.
-pub(super) async fn serve(network: Network, mut operator: Operator) -> Result<(), StartError> {
+pub(super) async fn serve(mut network: Network, mut operator: Operator) -> Result<(), StartError> {
+    network.audit.open()?;
     network.tell().await;
     let places = network.places().to_owned();
     let (plant, node, running) = network.join();
@@ -54,5 +59,6 @@ pub(super) async fn serve(network: Network, mut operator: Operator) -> Result<()
     operator.is_over();
     mcp::end_scripts(&plant).await;
     mcp::leave(&node, running).await;
+    audit::close(&plant).await;
     Ok(())
 }

@@ -9,6 +9,7 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+mod audit;
 #[expect(dead_code, reason = "the interop tests use all of it")]
 #[path = "../interop/support/authority.rs"]
 mod authority;

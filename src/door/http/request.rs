@@ -168,6 +168,9 @@ impl<H: ServerHandler> Hall<H> {
     }
 
     pub(super) fn times(&self, refused: Refused) -> Option<u64> {
+        if let Some(stranger) = refused.stranger() {
+            self.server.turned_away(stranger);
+        }
         self.quiet.times(refused, Instant::now())
     }
 
