@@ -4,12 +4,13 @@ use clap::Args;
 
 use super::{
     StartError,
+    config::OperatorArgs,
     environment::Environment,
     log::LogArgs,
     mcp,
     network::{Behaviour, Network, NetworkArgs},
+    operator::Operator,
     scripts::ScriptArgs,
-    stop,
 };
 
 #[derive(Debug, Args)]
@@ -18,6 +19,8 @@ pub(super) struct NodeArgs {
     network: NetworkArgs,
     #[command(flatten)]
     scripts: ScriptArgs,
+    #[command(flatten)]
+    pub(super) operator: OperatorArgs,
     #[command(flatten)]
     pub(super) log: LogArgs,
 }
@@ -40,13 +43,15 @@ pub(super) fn read(mut args: NodeArgs, environment: Environment) -> Result<Netwo
 }
 
 /// Serves until the system asks it to end.
-pub(super) async fn serve(network: Network) -> Result<(), StartError> {
+pub(super) async fn serve(network: Network, mut operator: Operator) -> Result<(), StartError> {
     network.tell().await;
     let places = network.places().to_owned();
     let (plant, node, running) = network.join();
     tracing::info!("plantbridge node: {} on {places}", plant.name());
-    stop::asked().await;
+    operator.attends(&plant, &node, None);
+    operator.until_asked().await;
     tracing::info!("asked to end");
+    operator.is_over();
     mcp::end_scripts(&plant).await;
     mcp::leave(&node, running).await;
     Ok(())

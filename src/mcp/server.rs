@@ -198,6 +198,11 @@ impl Session {
         self.closing.clone()
     }
 
+    /// What its client is in control of is given back, within a bound, whichever of its sessions took it.
+    pub async fn give_back(&self) {
+        self.front.plant.client_gone(&self.client).await;
+    }
+
     /// The session is over. When it was the last one of its client, what the plant holds for that client is given back,
     /// within a bound. To be called once, by the door.
     pub async fn end(&self) {

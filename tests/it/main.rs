@@ -15,6 +15,8 @@ mod authority;
 #[cfg(feature = "demo")]
 mod bakery;
 mod by_hand;
+#[cfg(all(feature = "demo", unix))]
+mod config;
 mod context;
 mod contracts;
 mod control;
