@@ -74,6 +74,14 @@ pub(super) struct Doors {
     metrics: Option<(SocketAddr, Rules)>,
 }
 
+impl DoorArgs {
+    /// The same for a door that is open at this address: what it was asked to be since then is for its next start.
+    pub(super) fn stay_at(&mut self, address: SocketAddr) {
+        self.host = address.ip();
+        self.port = Some(address.port());
+    }
+}
+
 /// Those that were opened.
 pub(super) struct Opened {
     /// The HTTP door, if it was asked for.
@@ -104,6 +112,16 @@ impl Doors {
         let tls = tls.map(|(certificate, key)| tls_of(certificate, key)).transpose().map_err(StartError)?;
         let rules = Rules { keys, hosts, tls };
         Ok(Self { stdio: !args.no_stdio, http: Some((SocketAddr::new(args.host, port), rules)), metrics })
+    }
+
+    /// Where the HTTP door is to be, if it was asked for.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(|(address, _)| *address)
+    }
+
+    /// Its rules.
+    pub(super) fn rules(self) -> Option<Rules> {
+        self.http.map(|(_, rules)| rules)
     }
 
     /// Opens what was asked for, and says where it is.

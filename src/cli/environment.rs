@@ -34,6 +34,15 @@ const READ_ONLY: &str = "PLANTBRIDGE_READ_ONLY";
 const LOG: &str = "PLANTBRIDGE_LOG";
 const HEALTH: &str = "PLANTBRIDGE_HEALTH_URL";
 
+impl Environment {
+    /// What of it settings that are read again are read beside.
+    pub(super) fn of_settings(&self) -> Self {
+        let secrets = Secrets { door: self.secrets.door.clone(), ..Secrets::default() };
+        let (broker, hub) = (self.broker.clone(), self.hub.clone());
+        Self { secrets, broker, hub, read_only: self.read_only, log: self.log, health: None }
+    }
+}
+
 /// What of it may be passed on to programs. What is no text is passed on to nobody.
 pub(super) fn inherited() -> Inherited {
     Inherited::of(

@@ -10,6 +10,7 @@ use tracing_subscriber::{
     fmt,
     prelude::*,
     registry::LookupSpan,
+    reload,
 };
 
 use super::json_log::JsonLines;
@@ -53,6 +54,16 @@ enum LogLevel {
     Trace,
 }
 
+impl LogFormat {
+    /// As the command line names it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
 impl LogArgs {
     /// With the format that the environment names, if no flag names one.
     pub(super) fn or(self, environment: Option<LogFormat>) -> Self {
@@ -77,14 +88,24 @@ impl LogArgs {
     }
 }
 
+/// Turns the log of a process that runs up and down.
+pub(super) struct Dial(Box<dyn Fn(Targets) + Send>);
+
+impl Dial {
+    /// From now on as much is logged as these ask for.
+    pub(super) fn turn(&self, args: LogArgs) {
+        (self.0)(args.filter().unwrap_or_else(|| filter(SERVING)));
+    }
+}
+
 /// Starts logging, of this unless RUST_LOG says otherwise.
 pub(super) fn init(usual: &str) {
     start(filter(usual), LogFormat::Text);
 }
 
 /// Starts the log of what serves.
-pub(super) fn init_serving(args: LogArgs) {
-    start(args.filter().unwrap_or_else(|| filter(SERVING)), args.format.unwrap_or_default());
+pub(super) fn init_serving(args: LogArgs) -> Dial {
+    let dial = start(args.filter().unwrap_or_else(|| filter(SERVING)), args.format.unwrap_or_default());
     if args.is_json() {
         // What is said of a panic otherwise has several lines, and none is JSON.
         std::panic::set_hook(Box::new(|panic| {
@@ -92,17 +113,27 @@ pub(super) fn init_serving(args: LogArgs) {
             tracing::error!(place, "panicked: {}", panic.payload_as_str().unwrap_or("without words"));
         }));
     }
+    dial
+}
+
+/// What RUST_LOG asks for, if that can be understood.
+pub(super) fn of_environment() -> Option<Targets> {
+    std::env::var("RUST_LOG").ok().and_then(|wanted| wanted.parse().ok())
 }
 
 fn filter(usual: &str) -> Targets {
-    let wanted = std::env::var("RUST_LOG").ok().and_then(|wanted| wanted.parse::<Targets>().ok());
-    wanted.unwrap_or_else(|| usual.parse().unwrap_or_default())
+    of_environment().unwrap_or_else(|| usual.parse().unwrap_or_default())
 }
 
-fn start(filter: Targets, format: LogFormat) {
+fn start(filter: Targets, format: LogFormat) -> Dial {
+    let (filter, handle) = reload::Layer::new(filter);
     let harmless = filter_fn(is_harmless);
     // A second call finds logging started, which is what it wants.
     let _ = tracing_subscriber::registry().with(filter).with(harmless).with(layer(format)).try_init();
+    Dial(Box::new(move |wanted| {
+        // Without a log there is nothing to turn.
+        let _ = handle.reload(wanted);
+    }))
 }
 
 fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync> {
@@ -119,4 +150,22 @@ fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(format: LogFormat) -> Box<dyn L
 fn is_harmless(said: &Metadata<'_>) -> bool {
     let tells_all = said.target().starts_with("tungstenite") || said.target().starts_with("tokio_tungstenite");
     !tells_all || *said.level() <= Level::INFO
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A level is about our own lines: what would write payloads stays quiet.
+    #[test]
+    fn a_level_is_about_our_own_lines() {
+        for (level, ours, debug) in
+            [(LogLevel::Error, false, false), (LogLevel::Info, true, false), (LogLevel::Trace, true, true)]
+        {
+            let targets = LogArgs { format: None, level: Some(level) }.filter().unwrap();
+            assert_eq!(targets.would_enable("plantbridge::cli", &Level::INFO), ours, "{level:?}");
+            assert_eq!(targets.would_enable("plantbridge::cli", &Level::DEBUG), debug, "{level:?}");
+            assert!(!targets.would_enable("rmcp", &Level::WARN) && targets.would_enable("hyper", &Level::ERROR));
+        }
+    }
 }

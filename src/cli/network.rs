@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::{
     StartError,
+    audit::{self, AuditArgs},
     environment::{self, Environment},
     scripts::{Place, ScriptArgs, Scripting},
     secrets::Secrets,
@@ -159,6 +160,7 @@ pub(super) struct Network {
     named: bool,
     contracts: Option<PathBuf>,
     scripting: Option<Scripting>,
+    pub(super) audit: AuditArgs,
     /// Whether code that scripts of fakes bring along may be run.
     exec: bool,
 }
@@ -176,6 +178,8 @@ pub(super) struct Behaviour {
     pub(super) contracts: Option<PathBuf>,
     /// Where scripts are kept, and who may reach them.
     pub(super) scripts: ScriptArgs,
+    /// Where what could change the plant is written down.
+    pub(super) audit: AuditArgs,
 }
 
 impl Network {
@@ -238,6 +242,7 @@ impl Network {
             named: chosen,
             contracts: behaviour.contracts,
             scripting,
+            audit: behaviour.audit,
             exec: args.exec,
         })
     }
@@ -323,7 +328,7 @@ impl Network {
         let broker = self.broker.map(|link| Way::Broker(Box::new(link)));
         let hub = self.hub.map(|link| Way::Hub(Box::new(link)));
         let ways: Vec<_> = (0..).map(LinkId).zip(broker.into_iter().chain(hub)).collect();
-        let exposed = exposed.flatten().into_iter().collect();
+        let exposed = exposed.flatten().into_iter().map(|on| audit::served(self.audit.trail.as_ref(), on)).collect();
         let identity = Identity { name: self.name, serving, exposed };
         let mut tap = None;
         let mut links = Vec::new();
@@ -345,7 +350,7 @@ impl Network {
             None => node,
         };
         let plant = Plant::with_scripts(node.clone(), self.settings, self.contracts, stage, scripts);
-        (plant, node, running)
+        (plant.audited(self.audit.trail), node, running)
     }
 }
 

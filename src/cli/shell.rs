@@ -70,7 +70,7 @@ fn page_of(command: Command) -> Result<(String, String), Failure> {
     let (page, mut written) = (clap_mangen::Man::new(command), Vec::new());
     let rendered = page.render(&mut written);
     rendered.map_err(|error| Failure::Broken(format!("the page cannot be written: {error}")))?;
-    Ok((page.get_filename(), String::from_utf8_lossy(&written).into_owned() + ENVIRONMENT + EXIT_STATUS))
+    Ok((page.get_filename(), String::from_utf8_lossy(&written).into_owned() + ENVIRONMENT + SIGNALS + EXIT_STATUS))
 }
 
 /// What the definition of the command line does not know. In roff.
@@ -89,11 +89,27 @@ What is presented to the hub, unless \-\-auth names a file. Else SOURCE_RPC_TOKE
 PLANTBRIDGE_READ_ONLY
 1 or true: nothing but declared observations is sent. 0, false or not set: what the flags say.
 .TP
+PLANTBRIDGE_MCP_TOKEN
+The token of clients over HTTP, unless \-\-mcp\-auth names a file. Else SOURCE_RPC_MCP_TOKEN.
+.TP
 RUST_LOG
-How much is written to standard error.
+How much is written to standard error, unless \-\-log\-level says so. Stronger than a file of settings.
+.TP
+NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID
+Set by a service manager: where it is told of readiness, status, reloads and the end, and how often it wants a sign of life.
 .TP
 NO_COLOR
 Set and not empty: no colour on a terminal.
+";
+
+const SIGNALS: &str = r"
+.SH SIGNALS
+.TP
+SIGINT, SIGTERM
+End the process in order.
+.TP
+SIGHUP
+Has \fBmcp\fR and \fBnode\fR read their settings again: \-\-config, the tokens and certificates it and the flags name. All of them are taken, or none.
 ";
 
 const EXIT_STATUS: &str = r"
@@ -104,7 +120,7 @@ Done.
 .TP
 1
 Refused, in doubt, not reachable; something breaking, different or wrong was found; nothing was heard of an event that is not declared;
-or what serves others could not start.
+or what serves others could not start, or would not, as \fBconfig check\fR found.
 .TP
 2
 Wrong usage of a subcommand for people.

@@ -11,7 +11,7 @@ use super::{
     meter::Meter,
     standing::{Standing, standing},
 };
-use crate::plant::Plant;
+use crate::plant::{Plant, audit::Entry};
 
 /// Where a client came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct CallContext {
     pub progress: ProgressSink,
     /// When the call ends whatever it does, if the process bounds calls.
     pub deadline: Option<Instant>,
+    /// Where the call is written down, if it could change something and there is a trail.
+    pub entry: Option<Entry>,
     pub(super) shared: Arc<Shared>,
 }
 

@@ -5,6 +5,7 @@
 //! many calls run ([`load`]), what is offered beside tools (`prompts`, `resources`, `completion`, `subscriptions`) and the one
 //! handler that serves all revisions of the protocol ([`server`]). No tool knows its door.
 
+mod audited;
 pub mod check;
 pub mod codes;
 mod completion;

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    audited::{audited, ending},
     check::{bad_argument, got},
     context::{CallContext, Door, ProgressSink, Shared},
     cursor::Cursors,
@@ -30,7 +31,10 @@ use super::{
     registry::Registry,
     subscriptions::{Listeners, Subscribed},
 };
-use crate::plant::Plant;
+use crate::plant::{
+    Plant,
+    audit::{Entry, Stranger},
+};
 
 /// The revisions of the protocol that are served, oldest first.
 pub const REVISIONS: [ProtocolVersion; 5] = [
@@ -119,6 +123,13 @@ impl Server {
         }
     }
 
+    /// Has the trail, if there is one, count somebody whom a door turned away.
+    pub fn turned_away(&self, stranger: Stranger) {
+        if let Some(audit) = self.0.plant.audit() {
+            audit.turned_away(stranger);
+        }
+    }
+
     pub(super) fn plant(&self) -> &Plant {
         &self.0.plant
     }
@@ -198,6 +209,11 @@ impl Session {
         self.closing.clone()
     }
 
+    /// What its client is in control of is given back, within a bound, whichever of its sessions took it.
+    pub async fn give_back(&self) {
+        self.front.plant.client_gone(&self.client).await;
+    }
+
     /// The session is over. When it was the last one of its client, what the plant holds for that client is given back,
     /// within a bound. To be called once, by the door.
     pub async fn end(&self) {
@@ -225,38 +241,64 @@ impl Session {
         let begun = Instant::now();
         let meter = &self.front.shared.meter;
         let tool = self.front.registry.find_for(&request.name, self.read_only);
-        let tool = tool.inspect_err(|error| meter.refused(error.code()))?;
         #[cfg(feature = "otel")]
-        let span = self.front.spans.begin(tool.spec().name, request.arguments.as_ref(), &context.meta.0.0);
-        let outcome = if let Some(BadArguments(value)) = context.extensions.get() {
-            Err(bad_argument("", "object", &got(value)))
-        } else {
-            self.run(&request.name, request.arguments.unwrap_or_default(), context).await
+        let span = tool
+            .as_ref()
+            .ok()
+            .and_then(|tool| self.front.spans.begin(tool.spec().name, request.arguments.as_ref(), &context.meta.0.0));
+        let arguments = match context.extensions.get() {
+            Some(BadArguments(value)) => Err(bad_argument("", "object", &got(value))),
+            None => Ok(request.arguments.unwrap_or_default()),
         };
+        // What is refused because there is no such tool is written down too.
+        let outcome = self.run(&request.name, arguments, context).await;
         #[cfg(feature = "otel")]
         if let Some(span) = span {
             span.end(&outcome);
         }
-        meter.ended(tool.place(), begun.elapsed(), &outcome);
+        match tool {
+            Ok(tool) => meter.ended(tool.place(), begun.elapsed(), &outcome),
+            Err(error) => meter.refused(error.code()),
+        }
         outcome
     }
 
-    /// Runs a tool, whatever asked for it.
+    /// Runs a tool, whatever asked for it, and writes it down if there is a trail and it could change something.
     pub(super) async fn run(
         &self,
         name: &str,
-        arguments: Map<String, Json>,
+        arguments: Result<Map<String, Json>, ToolError>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Json, ToolError> {
+        let entry = self.entry(name, arguments.as_ref().ok());
+        let answer = self.dispatch(name, arguments, entry.clone(), context).await;
+        if let (Some(entry), Err(error)) = (entry, &answer) {
+            entry.refuse(ending(error));
+        }
+        answer
+    }
+
+    async fn dispatch(
+        &self,
+        name: &str,
+        arguments: Result<Map<String, Json>, ToolError>,
+        entry: Option<Entry>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Json, ToolError> {
         let tool = self.front.registry.find_for(name, self.read_only)?;
+        let arguments = arguments?;
         let changes = !tool.spec().hints.read_only;
-        let begin =
-            |call: CallContext| {
-                let work = tool.start(self.front.plant.clone(), arguments, call);
-                work.map_err(|error| {
-                    if changes && error.certainty().is_none() { error.outcome(Outcome::NotRun) } else { error }
-                })
-            };
+        let begin = |call: CallContext| {
+            let call = CallContext { entry: entry.clone(), ..call };
+            let work = tool.start(self.front.plant.clone(), arguments, call);
+            let work = work.map_err(|error| {
+                if changes && error.certainty().is_none() { error.outcome(Outcome::NotRun) } else { error }
+            })?;
+            Ok(match entry {
+                Some(entry) => audited(entry, work),
+                None => work,
+            })
+        };
         // What a wait that ended says of a command that had begun: nothing.
         let in_doubt = |error: ToolError| {
             let doubt = changes && error.code() == super::ErrorCode::Cancelled;
@@ -287,6 +329,7 @@ impl Session {
             cancel: token.clone(),
             progress,
             deadline: self.front.longest_call.map(|longest| Instant::now() + longest),
+            entry: None,
             shared: Arc::clone(&self.front.shared),
         };
         let panicked = |panic: &str| call.internal(&format!("{what} panicked: {panic}"));

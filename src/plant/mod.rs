@@ -1,6 +1,7 @@
 //! The verbs: what the bridge can do to a plant, one file each, as plain async functions over [`Node`]. [`Plant`] is
 //! what they share, once per process, whichever door a client came through.
 
+pub mod audit;
 mod baselines;
 mod call;
 mod capability;
@@ -43,7 +44,10 @@ mod watch_read;
 mod watch_traffic;
 mod watches;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -120,6 +124,7 @@ struct Shared {
     fakes: Fakes,
     scripts: Option<Scripts>,
     recordings: recordings::Recordings,
+    audit: OnceLock<audit::Audit>,
     meter: holdings::Meter,
 }
 
@@ -187,9 +192,30 @@ impl Plant {
             fakes,
             scripts,
             recordings,
+            audit: OnceLock::new(),
             meter: holdings::Meter::default(),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// The same, writing down whatever could change it, if there is a trail. Only the first one counts.
+    #[must_use]
+    pub fn audited(self, trail: impl Into<Option<audit::Audit>>) -> Self {
+        if let Some(trail) = trail.into() {
+            // Of a second one nobody hears.
+            let _ = self.shared.audit.set(trail);
+        }
+        self
+    }
+
+    /// The trail, if there is one.
+    pub fn audit(&self) -> Option<&audit::Audit> {
+        self.shared.audit.get()
+    }
+
+    /// How the trail is; off if there is none.
+    pub fn audit_status(&self) -> audit::AuditStatus {
+        self.audit().map(audit::Audit::status).unwrap_or_default()
     }
 
     /// Our own name on the network.

@@ -2,8 +2,8 @@
 //
 //   --url mqtts://… --ca FILE [--user NAME --password-file FILE]
 //
-// JSON lines in: {"say": TOPIC, "text": …}, answered with whether the broker took it; {"hear": FILTER}. Each message that
-// arrives is a line {"heard": TOPIC, "text": …}.
+// JSON lines in: {"say": TOPIC, "text": …}, answered with whether the broker took it (a presence is retained, as peers have it);
+// {"hear": FILTER}. Each message that arrives is a line {"heard": TOPIC, "text": …}.
 
 import { readFileSync } from 'node:fs';
 import { mqtt, listen, say } from './wire.mjs';
@@ -33,7 +33,8 @@ await listen(
       say({ hears: asked.hear });
       return;
     }
-    const taken = await client.publishAsync(asked.say, asked.text, { qos: 1 }).then(
+    const retain = asked.say.includes('/presence/');
+    const taken = await client.publishAsync(asked.say, asked.text, { qos: 1, retain }).then(
       () => true,
       () => false,
     );

@@ -33,5 +33,7 @@ mod state;
 mod support;
 mod tls;
 mod traffic;
+#[cfg(target_os = "linux")]
+mod unit;
 mod watch;
 mod web;

@@ -51,8 +51,8 @@ fn a_probe_follows_the_broker() {
     let told = metrics(&url);
     let family = |name: &str| told["families"][name]["samples"][0].clone();
     let labels = json!({"link": "0", "kind": "mqtt"});
-    assert_eq!(family("plantbridge_link_reconnects"), json!(["plantbridge_link_reconnects_total", labels, 1.0]));
-    assert_eq!(family("plantbridge_link_up"), json!(["plantbridge_link_up", labels, 1.0]));
+    assert_eq!(family("plantbridge_link_reconnects"), json!(["plantbridge_link_reconnects_total", labels, 1]));
+    assert_eq!(family("plantbridge_link_up"), json!(["plantbridge_link_up", labels, 1]));
     drop(bridge);
 }
 
@@ -69,7 +69,7 @@ fn metrics_are_read_by_others() {
     assert_eq!(told["kind"], "text/plain; version=0.0.4; charset=utf-8");
     let samples = |family: &str| told["families"][family]["samples"].as_array().expect("samples").clone();
     let calls = samples("plantbridge_tool_calls");
-    let ok = json!(["plantbridge_tool_calls_total", {"tool": "call_method", "outcome": "ok"}, 3.0]);
+    let ok = json!(["plantbridge_tool_calls_total", {"tool": "call_method", "outcome": "ok"}, 3]);
     assert!(calls.contains(&ok), "{calls:?}");
     let times = samples("plantbridge_network_call_duration_seconds");
     let last = |name: &str| {

@@ -9,12 +9,15 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+mod audit;
 #[expect(dead_code, reason = "the interop tests use all of it")]
 #[path = "../interop/support/authority.rs"]
 mod authority;
 #[cfg(feature = "demo")]
 mod bakery;
 mod by_hand;
+#[cfg(all(feature = "demo", unix))]
+mod config;
 mod context;
 mod contracts;
 mod control;

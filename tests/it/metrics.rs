@@ -133,7 +133,7 @@ async fn each_call_is_counted_under_how_it_ended() {
     let ends = ["ok", "not_run", "ran", "unknown", "failed"].map(|outcome| calls("call_method", outcome));
     // Forbidden twice and what was wrongly asked for; the method that failed; the one that nobody heard of.
     assert_eq!(ends, [3, 3, 1, 1, 0]);
-    assert_eq!(calls("describe_peer", "failed"), 1);
+    assert_eq!(calls("describe_peer", "not_run"), 1);
     assert_eq!(of(&found, "plantbridge_tool_call_duration_seconds_count{tool=\"call_method\"}"), 8);
     let refusals = |code: &str| of(&found, &format!("plantbridge_refusals_total{{code=\"{code}\"}}"));
     let codes = ["peer_refused", "unknown_outcome", "bad_argument", "unknown_peer", "unknown_tool"];
@@ -152,7 +152,7 @@ async fn each_call_is_counted_under_how_it_ended() {
     assert_eq!(of(&found, "plantbridge_http_requests_total{listener=\"mcp\",status=\"200\"}"), 1, "the one before");
 
     let status = good(&mut client, "bridge_status", json!({})).await;
-    assert_eq!(status["tool_calls"], json!({"ok": 3, "not_run": 3, "ran": 1, "unknown": 1, "failed": 1}));
+    assert_eq!(status["tool_calls"], json!({"ok": 3, "not_run": 4, "ran": 1, "unknown": 1, "failed": 0}));
     assert!(status["refusals"].as_array().unwrap().contains(&json!({"code": "peer_refused", "times": 3})), "{status}");
     let calls = &status["network_calls"];
     assert_eq!((&calls["refused"], &calls["unknown"], &calls["open"]), (&json!(3), &json!(1), &json!(0)));

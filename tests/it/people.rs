@@ -1,6 +1,7 @@
 //! The subcommands for people: the real binary, the embedded broker, the bakery, and a peer that means no good.
 
 use std::{
+    collections::BTreeSet,
     process::{Output, Stdio},
     sync::Arc,
     time::{Duration, Instant},

@@ -13,8 +13,11 @@ use crate::command::{answers, find, first_line, run};
 /// Installs whatever is missing.
 pub(crate) fn all() -> Result<(), String> {
     mosquitto()?;
-    // Reads compose files as Docker does; needs no engine for that.
+    // They read compose files as Docker does, and units as systemd does; neither has to run for that.
     programs(&[("docker-compose", "docker-compose")])?;
+    if cfg!(target_os = "linux") {
+        programs(&[("systemd-analyze", "systemd")])?;
+    }
     node_tree()?;
     python(&target()?.join("interop/venv"))
 }

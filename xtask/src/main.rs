@@ -50,9 +50,9 @@ usage: cargo xtask <chore>
   soak [--for TIME] [--seed N] [--binary FILE]
                    use the bridge for five minutes, or 90s, 5m, 2h, on a network that fails as the seed's plan says, and
                    check that no command ran twice, that what was said is true, and that nothing is left
-  dist [--quick] [--target TRIPLE]...
+  dist [--quick] [--target TRIPLE]... [--binary FILE]
                    make the archives of a release below target/dist: static binaries and what goes with them; --quick
-                   compiles in a fifth of the time what nobody should use
+                   compiles in a fifth of the time what nobody should use; --binary packs that file instead of building one
   image [runtime | dev] [--from FOLDER]
                    build the images from a release (as root), start them without an engine, and hold them to docker/README.md;
                    --from takes an archive that was unpacked instead of making one

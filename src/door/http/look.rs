@@ -20,6 +20,7 @@ use super::{
     },
     Hall,
     answer::{self, Answer},
+    rules::Rules,
 };
 use crate::mcp::Readiness;
 
@@ -48,7 +49,7 @@ impl Look {
 
 impl<H: ServerHandler> Hall<H> {
     /// The answer to a look, whose head was let in.
-    pub(super) fn look(&self, look: Look, method: &Method, headers: &HeaderMap) -> Response<Answer> {
+    pub(super) fn look(&self, rules: &Rules, look: Look, method: &Method, headers: &HeaderMap) -> Response<Answer> {
         if *method != Method::GET && *method != Method::HEAD {
             return only_looks();
         }
@@ -56,7 +57,7 @@ impl<H: ServerHandler> Hall<H> {
             Look::Health => self.health(),
             Look::Ready => self.ready(),
             Look::Metrics => {
-                match shown(&self.rules.keys, headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes)) {
+                match shown(&rules.keys, headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes)) {
                     Shown::Named(_) | Shown::Anonymous => self.metrics(),
                     shown => self.unauthorized(shown == Shown::Wrong),
                 }

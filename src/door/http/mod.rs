@@ -18,6 +18,7 @@ mod places;
 mod protocol;
 mod quiet;
 mod request;
+mod rules;
 mod slow;
 mod straight;
 mod streams;
@@ -33,13 +34,14 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{auth::Keys, hosts::Hosts};
 use crate::mcp::{Door, Server, server::Session};
 use clients::{Clients, Connection};
 pub use meter::Meters;
 use meter::Purpose;
 use places::{Place, Places};
 use quiet::{Quiet, Refused};
+use rules::Reader;
+pub use rules::{Rules, RulesHandle};
 use slow::Impatient;
 use straight::Nobodies;
 pub use tls::DoorTls;
@@ -80,22 +82,11 @@ impl Default for HttpConfig {
     }
 }
 
-/// Who and what is let in.
-#[derive(Clone, Debug)]
-pub struct Rules {
-    /// Whose tokens are known.
-    pub keys: Keys,
-    /// Under which names, and to which pages, the door answers.
-    pub hosts: Hosts,
-    /// The certificate it shows; without one it speaks plainly.
-    pub tls: Option<DoorTls>,
-}
-
 /// An open door.
 #[derive(Debug)]
 pub struct HttpDoor {
     listener: TcpListener,
-    rules: Rules,
+    rules: RulesHandle,
     config: HttpConfig,
     meters: Meters,
 }
@@ -123,7 +114,7 @@ struct Hall<H> {
     purpose: Purpose,
     meters: Meters,
     nobodies: Nobodies,
-    rules: Rules,
+    rules: Reader,
     config: HttpConfig,
     clients: Clients,
     /// Tasks of connections and of their requests.
@@ -142,7 +133,13 @@ struct Hall<H> {
 impl HttpDoor {
     /// Binds the door; port 0 takes a free one.
     pub async fn bind(address: SocketAddr, rules: Rules, config: HttpConfig) -> io::Result<Self> {
-        Ok(Self { listener: TcpListener::bind(address).await?, rules, config, meters: Meters::default() })
+        let (rules, meters) = (RulesHandle::new(rules), Meters::default());
+        Ok(Self { listener: TcpListener::bind(address).await?, rules, config, meters })
+    }
+
+    /// What changes its rules, also while it is served.
+    pub fn rules(&self) -> RulesHandle {
+        self.rules.clone()
     }
 
     /// The same door, which counts where others of the process do.
@@ -189,18 +186,18 @@ impl HttpDoor {
         if purpose == Purpose::Mcp {
             server.opened(Door::Http);
         }
-        let closing = CancellationToken::new();
+        let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         let hall = Arc::new(Hall {
-            clients: Clients::new(server.clone(), config.linger, closing.clone()),
+            clients: Clients::new(server.clone(), config.linger, closing.clone(), tasks.clone()),
+            rules: rules.read(),
             server,
             show: Box::new(show),
             plain,
             purpose,
             meters,
             nobodies: Nobodies::default(),
-            rules,
             config,
-            tasks: TaskTracker::new(),
+            tasks,
             large: Semaphore::new(LARGE_AT_ONCE),
             farewells: Arc::new(Semaphore::new(FAREWELLS)),
             quiet: Quiet::default(),
@@ -228,11 +225,17 @@ impl<H: ServerHandler> Hall<H> {
         let mut sweep = interval((self.config.linger / 4).max(Duration::from_millis(10)));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut number: u64 = 0;
+        let (mut rules, mut before) = (self.rules.clone(), self.rules.now());
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => return,
+                changed = rules.changed() => {
+                    self.clients.judge(&before.keys, &changed.keys);
+                    before = changed;
+                    continue;
+                }
                 _ = sweep.tick() => {
-                    self.clients.sweep(&self.tasks);
+                    self.clients.sweep();
                     self.quiet.say_the_rest(Instant::now());
                     continue;
                 }
@@ -275,7 +278,7 @@ impl<H: ServerHandler> Hall<H> {
         }
         // What is said in plain words is nothing to one that speaks TLS.
         let Ok(room) = Arc::clone(&self.farewells).try_acquire_owned() else { return };
-        if self.rules.tls.is_some() {
+        if self.rules.now().tls.is_some() {
             return;
         }
         let closing = self.closing.clone();
@@ -296,7 +299,7 @@ impl<H: ServerHandler> Hall<H> {
         }
         let stream = Impatient::new(stream, self.config.unread);
         let greeted = async {
-            match &self.rules.tls {
+            match &self.rules.now().tls {
                 Some(tls) => protocol::greet(tls, stream).await,
                 None => protocol::recognize(stream).await,
             }

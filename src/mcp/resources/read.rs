@@ -50,7 +50,7 @@ impl Session {
         };
         let arguments = if let Json::Object(arguments) = arguments { arguments } else { Map::new() };
         // Boxed, as a tool call is.
-        Box::pin(self.run(tool, arguments, context)).await
+        Box::pin(self.run(tool, Ok(arguments), context)).await
     }
 
     async fn fake_contract(&self, name: String, context: &RequestContext<RoleServer>) -> Result<Json, ToolError> {

@@ -169,7 +169,7 @@ impl PathArgument {
 
 /// On whose behalf a tool acts.
 fn principal(context: &CallContext) -> Principal {
-    Principal { client: context.client.to_string(), read_only: context.read_only }
+    Principal { client: context.client.to_string(), read_only: context.read_only, entry: context.entry.clone() }
 }
 
 /// A value of the plant from an argument.

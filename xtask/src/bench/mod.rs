@@ -3,6 +3,7 @@
 //! Both are measured in turns, block by block, over the same broker and against the same peer, so that whatever else the
 //! machine does falls on both. The ratios of one run are the result; a time alone says more about the machine.
 
+mod audited;
 pub(crate) mod bridge;
 pub(crate) mod broker;
 mod checks;
@@ -106,7 +107,8 @@ const QUICK: Plan = Plan {
 };
 
 /// The parts that can be measured alone.
-const SECTIONS: [&str; 7] = ["--watching", "--checks", "--fakes", "--hub", "--http", "--signing", "--scripts"];
+const SECTIONS: [&str; 8] =
+    ["--watching", "--checks", "--fakes", "--hub", "--http", "--signing", "--audit", "--scripts"];
 
 /// What is to be measured: how much, of which binary, and which part alone.
 struct Asked {
@@ -140,7 +142,7 @@ fn asked(words: &[String]) -> Result<Option<Asked>, String> {
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
 /// everything answers; `--watching` measures only how others are watched, `--checks` only how long a large contract takes,
 /// `--fakes` only what many fakes cost, `--hub` only calls over a hub and how long a list of two crowds takes, `--http` only the
-/// HTTP door, `--signing` only what signatures cost, `--scripts` only what scripts do; `--binary FILE` measures that file instead
+/// HTTP door, `--signing` only what signatures cost, `--audit` only what the audit trail does, `--scripts` only what scripts do; `--binary FILE` measures that file instead
 /// of building one; `--peers` measures nothing and only runs a stock broker and the peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let Some(Asked { plan, binary, only }) = asked(words)? else { return serve() };
@@ -173,6 +175,11 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         let signed = signed::measure(&binary, &plan)?;
         println!("{signed}");
         missed.extend(signed.judge().err());
+    }
+    if wanted("--audit") {
+        let audited = audited::measure(&binary, &plan)?;
+        println!("{audited}");
+        missed.extend(audited.judge().err());
     }
     if wanted("--checks") {
         let checks = checks::measure(&binary, &plan)?;

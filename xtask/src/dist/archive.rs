@@ -1,5 +1,6 @@
 //! The archive of a folder, the same bytes whenever the folder is the same, and the sums of all archives.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -60,14 +61,14 @@ pub(super) fn pack(folder: &Path, into: &Path, date: Date) -> Result<PathBuf, St
     Ok(into.join(format!("{name}.tar.gz")))
 }
 
-/// Writes SHA256SUMS of every archive there is, as `sha256sum --check` reads it.
+/// Writes SHA256SUMS of every archive there is and that somebody may use, as `sha256sum --check` reads it.
 pub(super) fn sums(dist: &Path) -> Result<(), String> {
     let mut lines = String::new();
     for path in install::entries(dist)? {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.ends_with(".tar.gz") {
+        if name.ends_with(".tar.gz") && !name.ends_with("-quick.tar.gz") {
             let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            lines.push_str(&format!("{}  {name}\n", sum(&bytes)));
+            let _ = writeln!(lines, "{}  {name}", sum(&bytes));
         }
     }
     let path = dist.join("SHA256SUMS");
@@ -76,7 +77,10 @@ pub(super) fn sums(dist: &Path) -> Result<(), String> {
 
 /// The SHA-256 of these bytes, in hexadecimal.
 pub(super) fn sum(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

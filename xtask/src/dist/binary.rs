@@ -12,7 +12,7 @@ use crate::install;
 /// A release is at most so large, in bytes.
 const LARGEST: usize = 16 << 20;
 
-/// A binary that was built.
+/// A binary for one target.
 pub(super) struct Binary {
     pub(super) path: PathBuf,
     pub(super) bytes: Vec<u8>,
@@ -21,19 +21,22 @@ pub(super) struct Binary {
 }
 
 /// Builds it without the demo and its broker: nobody needs a bakery beside a plant.
-pub(super) fn build(target: &Target, profile: Profile, toolchain: &Toolchain) -> Result<Binary, String> {
+pub(super) fn build(target: &Target, profile: Profile, toolchain: &Toolchain) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(install::repository()).envs(toolchain.environment.iter().cloned());
     cargo.args(["rustc", "--quiet", "--locked", "--package", "plantbridge", "--bin", "plantbridge"]);
     cargo.args(["--no-default-features", "--profile", profile.name(), "--target", target.triple]);
     // Names of functions are for a profiler: a sixth of the file.
     run(cargo.args(["--", "-Cstrip=symbols"]))?;
-    let path = install::target()?.join(target.triple).join(profile.name()).join("plantbridge");
-    let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(Binary { path, bytes, triple: target.triple, emulator: target.emulator })
+    Ok(install::target()?.join(target.triple).join(profile.name()).join("plantbridge"))
 }
 
 impl Binary {
+    pub(super) fn read(path: PathBuf, target: &Target) -> Result<Self, String> {
+        let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self { path, bytes, triple: target.triple, emulator: target.emulator })
+    }
+
     /// Runs it, under an emulator if need be, and gives what it prints.
     pub(super) fn says(&self, words: &[&str]) -> Result<String, String> {
         let mut command = match self.emulator {

@@ -14,6 +14,7 @@ mod target;
 use std::path::PathBuf;
 
 use crate::install;
+use binary::Binary;
 use target::{TARGETS, Target};
 
 /// Where the binary of a plant runs, and so what the images are built for.
@@ -23,6 +24,8 @@ pub(crate) const RUNTIME: &str = "x86_64-unknown-linux-musl";
 struct Asked {
     targets: Vec<&'static Target>,
     profile: Profile,
+    /// Packed instead of what would be built.
+    binary: Option<PathBuf>,
 }
 
 /// How it is compiled.
@@ -48,18 +51,18 @@ pub(crate) struct Made {
     pub(crate) folder: PathBuf,
 }
 
-/// Makes the archives. Words: `--target TRIPLE`, which may be repeated, else all; `--quick`.
+/// Makes the archives. Words: `--target TRIPLE`, which may be repeated, else all; `--quick`; `--binary FILE`, for one target.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let Asked { targets, profile } = asked(words)?;
+    let Asked { targets, profile, binary } = asked(words)?;
     for target in targets {
-        make(target, profile)?;
+        make(target, profile, binary.clone())?;
     }
     archive::sums(&folder()?)
 }
 
 /// Makes the archive that the images are built from.
 pub(crate) fn runtime() -> Result<Made, String> {
-    let made = make(target::named(RUNTIME)?, Profile::Release)?;
+    let made = make(target::named(RUNTIME)?, Profile::Release, None)?;
     archive::sums(&folder()?)?;
     Ok(made)
 }
@@ -69,10 +72,11 @@ pub(crate) fn version() -> Result<String, String> {
     linked::version_of("plantbridge")
 }
 
-fn make(target: &Target, profile: Profile) -> Result<Made, String> {
+fn make(target: &Target, profile: Profile, given: Option<PathBuf>) -> Result<Made, String> {
     let dist = folder()?;
     let toolchain = target.prepare(&dist)?;
-    let binary = binary::build(target, profile, &toolchain)?;
+    let path = given.map_or_else(|| binary::build(target, profile, &toolchain), Ok)?;
+    let binary = Binary::read(path, target)?;
     binary.prove(profile)?;
     let linked = linked::of(target.triple)?;
     let date = archive::date()?;
@@ -91,14 +95,18 @@ fn folder() -> Result<PathBuf, String> {
 }
 
 fn asked(words: &[String]) -> Result<Asked, String> {
-    let mut asked = Asked { targets: Vec::new(), profile: Profile::Release };
+    let mut asked = Asked { targets: Vec::new(), profile: Profile::Release, binary: None };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => asked.profile = Profile::Quick,
             "--target" => asked.targets.push(target::named(words.next().map_or("", String::as_str))?),
-            other => return Err(format!("dist knows --quick and --target TRIPLE, not {other}")),
+            "--binary" => asked.binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
+            other => return Err(format!("dist knows --quick, --target TRIPLE and --binary FILE, not {other}")),
         }
+    }
+    if asked.binary.is_some() && asked.targets.len() != 1 {
+        return Err("--binary needs the one --target that the file is for".to_owned());
     }
     if asked.targets.is_empty() {
         asked.targets = TARGETS.iter().collect();
@@ -116,13 +124,13 @@ mod tests {
 
     #[test]
     fn without_a_target_all_are_made() {
-        let Asked { targets, profile } = asked(&[]).unwrap();
+        let Asked { targets, profile, .. } = asked(&[]).unwrap();
         let triples: Vec<_> = targets.iter().map(|target| target.triple).collect();
         assert_eq!(triples, ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"]);
         assert_eq!(profile, Profile::Release);
-        let Asked { targets, profile } = asked(&words("--quick --target aarch64-unknown-linux-musl")).unwrap();
+        let Asked { targets, profile, .. } = asked(&words("--quick --target aarch64-unknown-linux-musl")).unwrap();
         assert_eq!((targets.len(), targets[0].triple, profile), (1, "aarch64-unknown-linux-musl", Profile::Quick));
-        for wrong in ["--target", "--target sparc", "--fast"] {
+        for wrong in ["--target", "--target sparc", "--fast", "--binary", "--binary x"] {
             assert!(asked(&words(wrong)).is_err(), "{wrong}");
         }
     }

@@ -2,6 +2,7 @@
 //! docker/README.md says.
 //!
 //! Needs root, for the file systems of the images; buildah, and mmdebstrap for the base of the dev image, are installed.
+#![expect(clippy::indexing_slicing, reason = "a member that JSON lacks reads as null")]
 
 mod buildah;
 mod dev;
@@ -73,11 +74,11 @@ mod tests {
 
     #[test]
     fn without_a_name_both_images_are_tried() {
-        let asked = |text: &str| super::asked(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        let read = |text: &str| asked(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
         let is = |runtime, dev, release: Option<&str>| Ok(Asked { runtime, dev, release: release.map(PathBuf::from) });
-        assert_eq!(asked(""), is(true, true, None));
-        assert_eq!(asked("dev"), is(false, true, None));
-        assert_eq!(asked("--from x runtime"), is(true, false, Some("x")));
-        assert!(asked("--from").is_err() && asked("else").is_err());
+        assert_eq!(read(""), is(true, true, None));
+        assert_eq!(read("dev"), is(false, true, None));
+        assert_eq!(read("--from x runtime"), is(true, false, Some("x")));
+        assert!(read("--from").is_err() && read("else").is_err());
     }
 }

@@ -86,8 +86,9 @@ impl Room {
     }
 
     fn command<W: AsRef<OsStr>>(&self, words: &[W], secrets: &[(&str, &str)]) -> Command {
-        let writable: String =
-            self.writable.iter().map(|(there, here)| format!("{there}={}\n", here.display())).collect();
+        let lines = self.writable.iter().map(|(there, here)| format!("{there}={}", here.display()));
+        // Every line is ended, the last one too: the shell reads no other.
+        let writable = lines.chain([String::new()]).collect::<Vec<_>>().join("\n");
         let mut command = Command::new("unshare");
         command.env_clear().env("USER_OF_IMAGE", USER);
         command.envs(self.environment.iter().cloned()).envs(secrets.iter().copied());
