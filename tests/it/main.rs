@@ -15,6 +15,7 @@ mod authority;
 #[cfg(feature = "demo")]
 mod bakery;
 mod by_hand;
+mod codes_of_tools;
 #[cfg(all(feature = "demo", unix))]
 mod config;
 mod context;
