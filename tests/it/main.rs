@@ -69,6 +69,7 @@ mod subscriptions;
 mod supervise;
 mod tap;
 mod tidy;
+mod tidy_book;
 mod tools;
 #[cfg(feature = "demo")]
 mod traffic;
