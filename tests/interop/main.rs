@@ -10,6 +10,7 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+mod book;
 mod brokers;
 mod calls;
 mod clients;

@@ -16,6 +16,7 @@ mod authority;
 #[cfg(feature = "demo")]
 mod bakery;
 mod by_hand;
+mod codes_of_tools;
 #[cfg(all(feature = "demo", unix))]
 mod config;
 mod context;
@@ -69,6 +70,7 @@ mod subscriptions;
 mod supervise;
 mod tap;
 mod tidy;
+mod tidy_book;
 mod tools;
 #[cfg(feature = "demo")]
 mod traffic;

@@ -11,8 +11,8 @@ use crate::command::first_line;
 use crate::install::{copy, create, entries, repository};
 
 /// What is in the repository and goes along as it is.
-const ALONG: [&str; 8] =
-    ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "contracts", "docker", "scripts", "systemd"];
+const ALONG: [&str; 9] =
+    ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "contracts", "docker", "docs", "scripts", "systemd"];
 /// What is there only once somebody used the folder, and nobody else's.
 const NEVER: [&str; 6] = [".env", "secrets", "node_modules", ".runs", ".venv", ".gitignore"];
 /// Each shell, and the name it looks for.
