@@ -3,8 +3,10 @@
 
 use serde_json::Value as Json;
 
-/// What any tool can give: it may not be offered, be called wrongly, wait too long or fail.
-pub(crate) const OF_ALL: [&str; 6] = ["bad_argument", "unknown_tool", "read_only", "busy", "cancelled", "internal"];
+/// What any tool can give: it may not be offered, be called wrongly, wait too long or fail; and one that may change something
+/// may not be written down.
+pub(crate) const OF_ALL: [&str; 7] =
+    ["bad_argument", "unknown_tool", "read_only", "busy", "cancelled", "internal", "audit_unavailable"];
 
 /// What whoever asks a peer can meet.
 const OF_PEERS: [&str; 6] =

@@ -224,7 +224,7 @@ fn samples(key: &Key) -> [(String, String); 2] {
     const TWOS: &str = "2222222222222222222222222222222222222222222222222222222222222222";
     let typed: Vec<&str> = match key.value {
         Value::Switch => return [("true".into(), "true".into()), ("true".into(), "true".into())],
-        Value::Number => vec!["100", "200"],
+        Value::Number => vec!["100", "200", "2000000", "3000000"],
         Value::Path => vec!["/one", "/two"],
         Value::Text => TEXTS.to_vec(),
     };
