@@ -41,18 +41,25 @@ pub(crate) fn target() -> Result<PathBuf, String> {
 }
 
 fn mosquitto() -> Result<(), String> {
-    if let Some(found) = find("mosquitto") {
-        println!("mosquitto: {}", found.display());
-        return Ok(());
+    let found = program("mosquitto", "mosquitto")?;
+    println!("mosquitto: {}", found.display());
+    Ok(())
+}
+
+/// Where a program of the system is; if it is nowhere, the Debian package that has it is installed.
+pub(crate) fn program(name: &str, package: &str) -> Result<PathBuf, String> {
+    if let Some(found) = find(name) {
+        return Ok(found);
     }
     let Some(apt) = find("apt-get") else {
-        return Err("mosquitto is not installed and apt-get is not here: install mosquitto 2 and run this again".into());
+        return Err(format!("{name} is not installed and apt-get is not here: install {package} and run this again"));
     };
-    println!("mosquitto: installing it with apt-get (package mosquitto)");
+    println!("{name}: installing it with apt-get (package {package})");
     run(Command::new(&apt).arg("update").arg("-qq"))?;
     let mut install = Command::new(&apt);
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    run(install.args(["install", "-y", "-qq", "--no-install-recommends", "mosquitto"]))
+    run(install.args(["install", "-y", "-qq", "--no-install-recommends", package]))?;
+    find(name).ok_or_else(|| format!("the package {package} is installed, and {name} is still not found"))
 }
 
 fn node(tree: &Path) -> Result<PathBuf, String> {

@@ -8,6 +8,8 @@
 mod bench;
 mod command;
 mod conform;
+mod count;
+mod fuzz;
 mod install;
 mod test;
 
@@ -19,6 +21,8 @@ fn main() -> ExitCode {
         Some((chore, rest)) if chore == "test" => test::run_all(rest),
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
         Some((chore, [])) if chore == "conform" => conform::all(),
+        Some((chore, rest)) if chore == "count" => count::run(rest),
+        Some((chore, rest)) if chore == "fuzz" => fuzz::run(rest),
         Some((chore, rest)) if chore == "layout" => bench::layout::run(rest),
         Some((chore, [])) if chore == "install" => install::all(),
         _ => Err(USAGE.to_owned()),

@@ -1,8 +1,6 @@
 //! `cargo xtask test`: installs the foreign parties and runs every test there is.
 
-use std::process::Command;
-
-use crate::command::{answers, run};
+use crate::command::{answers, cargo, run};
 use crate::{bench, conform, install};
 
 /// Installs what is missing, then runs the documentation tests, the benchmark to see that it works, the conformance suite,
@@ -20,10 +18,4 @@ pub(crate) fn run_all(passed_on: &[String]) -> Result<(), String> {
         runner.args(["test", "--lib", "--bins", "--tests"]);
     }
     run(runner.args(["--locked", "--workspace", "--features", "interop"]).args(passed_on))
-}
-
-fn cargo() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(install::repository());
-    cargo
 }

@@ -38,6 +38,8 @@ use places::{Place, Places};
 use quiet::{Quiet, Refused};
 use slow::Impatient;
 use straight::Nobodies;
+#[doc(hidden)]
+pub use request::judged;
 pub use tls::DoorTls;
 
 /// The bounds of the door.
