@@ -29,6 +29,7 @@ pub(super) fn run(data: &[u8]) {
         }
         (Err(fault), Err(_)) => is_told(fault),
         (Err(fault), Ok(_)) => panic!("only without code: {fault:?}"),
+        (Ok(_), Err(fault)) => panic!("only with code, and it has none: {fault:?}"),
     }
 }
 
