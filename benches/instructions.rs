@@ -16,7 +16,8 @@ use plantbridge::wire::mqtt::{self, Publish};
 use plantbridge::wire::signing::{Secret, SignatureKey, Signer, Verifier, VerifierKey};
 use plantbridge::wire::socketio::{Assembler, FRAME};
 use plantbridge::wire::{
-    Frame, Map, Message, PeerName, Prefix, Reply, ReplyRoute, Request, Stamp, Topics, Value, flat, json, msgpack, tagged,
+    Frame, Map, Message, PeerName, Prefix, Reply, ReplyRoute, Request, Stamp, Topics, Value, flat, json, msgpack,
+    tagged,
 };
 use serde_json::Value as Json;
 

@@ -129,7 +129,8 @@ impl Table {
 
 /// Both side by side, and what is not as it was.
 fn compared(kept: &Table, counted: &Table) -> (String, Vec<String>) {
-    let (mut shown, mut wrong) = (String::from("| instructions | kept | counted | |\n| --- | --- | --- | --- |\n"), Vec::new());
+    let (mut shown, mut wrong) =
+        (String::from("| instructions | kept | counted | |\n| --- | --- | --- | --- |\n"), Vec::new());
     // Another compiler makes other code: what differs then says nothing of ours.
     if kept.compiler != counted.compiler {
         wrong.push(format!("the table is of {}, and this is {}", kept.compiler, counted.compiler));

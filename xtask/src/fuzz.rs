@@ -81,8 +81,7 @@ fn seconds(text: &str) -> Result<u64, String> {
 fn targets() -> Result<Vec<String>, String> {
     let folder = corpus();
     let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut names: Vec<String> =
-        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     Ok(names)
 }
@@ -149,7 +148,8 @@ impl Fuzzer {
         };
         thread::scope(|scope| {
             let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-            let ended = workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err("a worker fell".to_owned())));
+            let ended =
+                workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err("a worker fell".to_owned())));
             ended.collect::<Result<Vec<_>, String>>().map(|broken| broken.concat())
         })
     }

@@ -1,6 +1,8 @@
 //! Contract documents and descriptions of peers: as written, and as what is concluded from them.
 
-use plantbridge::contract::{Contract, Description, Method, Problem, Types, compat, rebuild, samples, signature, validate};
+use plantbridge::contract::{
+    Contract, Description, Method, Problem, Types, compat, rebuild, samples, signature, validate,
+};
 use plantbridge::contract::{words, written};
 use plantbridge::wire::{Value, json};
 use serde_json::Value as Json;
@@ -16,7 +18,7 @@ pub(super) fn run(data: &[u8]) {
     assert!(served.is_none() || compared.is_some());
     assert!(compared.is_none() || read.is_some());
     if let Some(contract) = &read {
-        for method in contract.namespaces.iter().flat_map(|namespace| &namespace.methods) {
+        for method in contract.namespaces.iter().flat_map(|namespace| namespace.methods.iter()) {
             calls(method, &contract.types);
         }
         let written = written::to_text(&document);
@@ -86,13 +88,16 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
             (format!("m{at}"), serde_json::json!({"params": [node], "returns": node, "semantics": "query"}))
         };
         let nodes = each(types, &|part| part.get("type").filter(|node| node.get("kind").is_some()).cloned());
-        nodes.chunks(8).map(|nodes| {
-            let methods: serde_json::Map<String, Json> = nodes.iter().enumerate().map(method).collect();
-            let document = serde_json::json!({"schema": 1, "types": types["types"], "namespaces": {"n": {
-                "version": "1", "methods": methods, "events": {"e": {"params": [{"kind": "string"}]}}
-            }}});
-            document.to_string().into_bytes()
-        }).collect::<Vec<_>>()
+        nodes
+            .chunks(8)
+            .map(|nodes| {
+                let methods: serde_json::Map<String, Json> = nodes.iter().enumerate().map(method).collect();
+                let document = serde_json::json!({"schema": 1, "types": types["types"], "namespaces": {"n": {
+                    "version": "1", "methods": methods, "events": {"e": {"params": [{"kind": "string"}]}}
+                }}});
+                document.to_string().into_bytes()
+            })
+            .collect::<Vec<_>>()
     };
     let mut seeds = of_types(&vectors(include_str!("../../../tests/vectors/sem-validation.json")));
     let example = vectors(include_str!("../../../tests/vectors/sem-example-contract.json"));

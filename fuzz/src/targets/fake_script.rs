@@ -51,7 +51,8 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
         include_str!("../../../tests/vectors/sem-fake-generation.json"),
         include_str!("../../../tests/vectors/sem-fake-peer.json"),
     ];
-    let scripts = |file: &&str| each(&vectors(file), &|part| part.get("script").map(|script| script.to_string().into_bytes()));
+    let scripts =
+        |file: &&str| each(&vectors(file), &|part| part.get("script").map(|script| script.to_string().into_bytes()));
     let mut seeds: Vec<Vec<u8>> = recorded.iter().flat_map(scripts).collect();
     seeds.extend(
         [

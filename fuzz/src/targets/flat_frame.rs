@@ -4,7 +4,7 @@ use bytes::Bytes;
 use plantbridge::wire::flat::{self, MAX_BATCH, Presence};
 use plantbridge::wire::{Frame, PeerName, Value, bus, json, msgpack};
 
-use super::{each, hex_of, mqtt_frame::same_command, reason, vectors};
+use super::{each, hex_of, mqtt_frame::same_command, reason, same_again, vectors};
 
 pub(super) fn run(data: &[u8]) {
     let bytes = Bytes::copy_from_slice(data);
@@ -52,7 +52,7 @@ fn again(frame: &Frame) {
     let [message] = arrived.messages.as_slice() else { panic!("one became {}", arrived.messages.len()) };
     same_command(&frame.message, message);
     let after = Frame { message: message.clone(), ..frame.clone() };
-    assert_eq!(flat::encode(&after).map(Bytes::from), Ok(written));
+    same_again(&written, flat::encode(&after).map(Bytes::from));
 }
 
 fn presence(value: Value) {

@@ -53,7 +53,8 @@ fn values<'a>(fields: &[(&str, &'a [u8])], name: &str) -> Vec<&'a [u8]> {
 /// A name that is not ours is not let in, however it is written.
 fn host(text: &str) {
     let bound = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let hosts = Hosts::new(bound, &["plant.example".to_owned()], &["https://console.example".to_owned()]).expect("hosts");
+    let hosts =
+        Hosts::new(bound, &["plant.example".to_owned()], &["https://console.example".to_owned()]).expect("hosts");
     let lower = text.to_ascii_lowercase();
     if hosts.answers_to(text) {
         assert!(!text.contains(['@', '/', '?', '#', ' ']), "{text:?}");
@@ -72,9 +73,8 @@ fn host(text: &str) {
     }
 }
 
-const NAMES: [&str; 8] = [
-    "content-type", "accept", "mcp-protocol-version", "mcp-method", "mcp-name", "host", "origin", "authorization",
-];
+const NAMES: [&str; 8] =
+    ["content-type", "accept", "mcp-protocol-version", "mcp-method", "mcp-name", "host", "origin", "authorization"];
 
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let modern = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;

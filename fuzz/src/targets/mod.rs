@@ -17,8 +17,9 @@ mod signing;
 mod texts;
 mod values;
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 
+use plantbridge::wire::EncodeError;
 use serde_json::Value as Json;
 
 /// One target.
@@ -53,6 +54,15 @@ fn reason(why: &impl Display) {
     let why = why.to_string();
     assert!(!why.trim().is_empty(), "a refusal without a reason");
     assert!(why.len() <= LONGEST_REASON, "a reason of {} bytes: {why:.200}", why.len());
+}
+
+/// What was written, read and written again is as it was. One thing is not: a double beyond ±(2^53−1) that JSON writes like an
+/// integer is read as one, and such an integer is not written (W-020).
+fn same_again<T: PartialEq + Debug>(written: &T, again: Result<T, EncodeError>) {
+    match again {
+        Ok(again) => assert_eq!(again, *written),
+        Err(why) => assert!(matches!(why, EncodeError::Integer(_)), "not written again: {why:?}"),
+    }
 }
 
 /// 80 characters of the input, each of them escaped, and a sentence around.

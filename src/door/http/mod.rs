@@ -36,10 +36,10 @@ use crate::mcp::{Server, server::Session};
 use clients::{Clients, Connection};
 use places::{Place, Places};
 use quiet::{Quiet, Refused};
-use slow::Impatient;
-use straight::Nobodies;
 #[doc(hidden)]
 pub use request::judged;
+use slow::Impatient;
+use straight::Nobodies;
 pub use tls::DoorTls;
 
 /// The bounds of the door.

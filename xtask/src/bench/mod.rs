@@ -132,10 +132,9 @@ fn asked(words: &[String]) -> Result<Option<Asked>, String> {
             other => {
                 let section = SECTIONS.into_iter().find(|section| *section == other);
                 let known = SECTIONS.join(", ");
-                asked.only =
-                    Some(section.ok_or_else(|| {
-                        format!("bench knows --quick, {known}, --readme, --peers and --binary FILE, not {other}")
-                    })?);
+                asked.only = Some(section.ok_or_else(|| {
+                    format!("bench knows --quick, {known}, --readme, --peers and --binary FILE, not {other}")
+                })?);
             }
         }
     }

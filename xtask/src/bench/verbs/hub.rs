@@ -134,7 +134,8 @@ fn packed(value: &Json) -> Vec<u8> {
         Json::String(said) => text(said),
         Json::Array(items) => list(&items.iter().map(packed).collect::<Vec<_>>()),
         Json::Object(members) => {
-            let members: Vec<(&str, Vec<u8>)> = members.iter().map(|(key, value)| (key.as_str(), packed(value))).collect();
+            let members: Vec<(&str, Vec<u8>)> =
+                members.iter().map(|(key, value)| (key.as_str(), packed(value))).collect();
             map(&members)
         }
     }

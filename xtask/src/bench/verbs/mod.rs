@@ -14,13 +14,13 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::Plan;
 use super::bridge::Bridge;
 use super::broker::{Broker, Kind};
 use super::hub::Hub;
 use super::placement::{Side, on};
 use super::stats::{median, micros, percentile};
-use super::Plan;
-use verb::{Exchange, FAKE, VERBS, Verb, Whom};
+use verb::{Exchange, FAKE, VERBS, Verb};
 
 pub(super) use readme::write as write_readme;
 
@@ -57,7 +57,9 @@ trait Caller {
 
 pub(super) fn measure(binary: &Path, plan: &Plan) -> Result<Measured, String> {
     let over_broker = {
-        let plant = || Broker::start(Kind::Tuned).and_then(|broker| broker::Peers::join(broker.port).map(|peers| (broker, peers)));
+        let plant = || {
+            Broker::start(Kind::Tuned).and_then(|broker| broker::Peers::join(broker.port).map(|peers| (broker, peers)))
+        };
         let (broker, _peers) = on(Side::Plant, plant)?;
         let at = format!("mqtt://127.0.0.1:{}", broker.port);
         on(Side::Callers, || costs(&mut broker::Floor::join(broker.port)?, bridge(binary, &["--broker", &at])?, plan))?
@@ -68,7 +70,8 @@ pub(super) fn measure(binary: &Path, plan: &Plan) -> Result<Measured, String> {
         let at = format!("http://127.0.0.1:{}", hub.port);
         on(Side::Callers, || costs(&mut hub::Floor::join(hub.port)?, bridge(binary, &["--hub", &at])?, plan))?
     };
-    let line = |(verb, (broker, hub)): (&Verb, (Cost, Cost))| Line { what: verb.what, trips: verb.trips(), broker, hub };
+    let line =
+        |(verb, (broker, hub)): (&Verb, (Cost, Cost))| Line { what: verb.what, trips: verb.trips(), broker, hub };
     Ok(Measured { lines: VERBS.iter().zip(over_broker.into_iter().zip(over_hub)).map(line).collect() })
 }
 
@@ -141,7 +144,10 @@ fn one_round(
 
 impl fmt::Display for Measured {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "| one at a time, p50 | round trips | broker: bare | bridge | over bare | hub: bare | bridge | over bare |")?;
+        writeln!(
+            out,
+            "| one at a time, p50 | round trips | broker: bare | bridge | over bare | hub: bare | bridge | over bare |"
+        )?;
         writeln!(out, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
         for Line { what, trips, broker, hub } in &self.lines {
             writeln!(out, "| {what} | {trips} | {broker} | {hub} |")?;
@@ -160,12 +166,13 @@ impl fmt::Display for Cost {
     }
 }
 
-const CONTRACT: &str = r#"{"schema":1,"namespaces":{"bench":{"methods":{"echo":{"params":[{"kind":"string"}],
-"paramNames":["text"],"returns":{"kind":"string"},"semantics":"query","effect":"observe"}}}}}"#;
+/// In one line, as everything a client says.
+const CONTRACT: &str = r#"{"schema":1,"namespaces":{"bench":{"methods":{"echo":{"params":[{"kind":"string"}],"paramNames":["text"],"returns":{"kind":"string"},"semantics":"query","effect":"observe"}}}}}"#;
 const SCRIPT: &str = r#"{"returns":{"bench.echo":"0123456789abcdef"}}"#;
 
 #[cfg(test)]
 mod tests {
+    use super::verb::Whom;
     use super::*;
 
     /// Whoever asks nobody has nothing to exchange, and every other exchange is one the peer answers.

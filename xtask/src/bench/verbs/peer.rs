@@ -78,10 +78,9 @@ impl Answers {
                 r#"{"ids":["1","2","3"],"data":[{"id":"1","what":"rye"},{"id":"2","what":"oat"},{"id":"3","what":"spelt"}],"total":3,"hasMore":false}"#,
             ),
             "read" => result(CONTEXT),
-            "$acquire" => result(&format!(
-                r#"{{"holder":"{}","generation":1,"expiresAt":4102444800000}}"#,
-                super::BRIDGE
-            )),
+            "$acquire" => {
+                result(&format!(r#"{{"holder":"{}","generation":1,"expiresAt":4102444800000}}"#, super::BRIDGE))
+            }
             "$release" => result("\"ok\""),
             "later" => Said {
                 deferred: true,
