@@ -110,13 +110,12 @@ fn host() -> Result<String, String> {
 }
 
 /// What the fuzzer needs in the code it runs.
-const INSTRUMENTED: [&str; 6] = [
+const INSTRUMENTED: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "-Csymbol-mangling-version=v0",
 ];
 
 /// The bounds of a run. An input that takes longer, or a process that holds more, counts as broken.
