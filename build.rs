@@ -17,4 +17,8 @@ fn main() {
         let here = var("CARGO_MANIFEST_DIR").unwrap_or_default();
         println!("cargo::rustc-link-arg-bins=-Wl,-T,{here}/build/startup.ld");
     }
+    // A static binary relocates itself. What it has to know for that is half a megabyte, or, packed, a few pages.
+    if is("CARGO_CFG_TARGET_ENV", "musl") && is("CARGO_CFG_TARGET_ARCH", "x86_64") {
+        println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
 }

@@ -8,14 +8,18 @@ use clap::{
 };
 
 use super::{
+    audit::{AuditArgs, TrailArgs},
     call::CallArgs,
     check::CheckArgs,
+    config::{ConfigArgs, OperatorArgs},
     describe::DescribeArgs,
     diff::DiffArgs,
     doctor::DoctorArgs,
     door::DoorArgs,
     ending::USAGE,
+    health::HealthArgs,
     keys::KeygenArgs,
+    log::LogArgs,
     network::NetworkArgs,
     node::NodeArgs,
     peers::PeersArgs,
@@ -43,6 +47,8 @@ pub(super) enum Command {
     Mcp(Box<McpArgs>),
     /// Joins a plant network as a node whose scripts named peers may write, start and stop from afar, without MCP.
     Node(Box<NodeArgs>),
+    /// Says what is wrong with the settings of `mcp` or `node`, and which are in force.
+    Config(ConfigArgs),
     /// Lists who is on the network: the name, the links it is reached over, and the shape of what it serves, a hash that changes
     /// when that does. In a pipe one tab stands between them, and no heads.
     Peers(Box<PeersArgs>),
@@ -61,6 +67,11 @@ pub(super) enum Command {
     Diff(Box<DiffArgs>),
     /// Stands a fake up from a contract in a file, until it is interrupted.
     Serve(Box<ServeArgs>),
+    /// Checks or shows the audit trail that `--audit` wrote.
+    Audit(TrailArgs),
+    /// Asks a bridge on this machine whether its links are up: one line, exit code 0 if they are, else 1. For the health check of a
+    /// container, whose image has nothing else to ask with.
+    Health(HealthArgs),
     /// Makes a key to sign frames with, in a new file that only its owner can read.
     Keygen(KeygenArgs),
     /// Runs the JavaScript handlers of one fake, for the bridge that started this.
@@ -71,7 +82,7 @@ pub(super) enum Command {
     Demo(DemoArgs),
     /// Prints a script that completes this command line in a shell.
     Completions(CompletionsArgs),
-    /// Prints the manual page, of everything or of one subcommand.
+    /// Prints the manual page, of everything or of one subcommand; or writes all of them.
     Man(ManArgs),
     /// Runs one program for a bridge, which holds the other end of standard input.
     #[command(hide = true)]
@@ -90,6 +101,7 @@ impl Command {
             Self::Diff(args) => args.errand.json,
             Self::Doctor(args) => args.errand.json,
             Self::Serve(args) => args.errand.json,
+            Self::Config(args) => args.wants_json(),
             _ => false,
         }
     }
@@ -120,7 +132,13 @@ pub(super) struct McpArgs {
     #[arg(long)]
     pub(super) remote_scripts: bool,
     #[command(flatten)]
+    pub(super) audit: AuditArgs,
+    #[command(flatten)]
     pub(super) door: DoorArgs,
+    #[command(flatten)]
+    pub(super) operator: OperatorArgs,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
     /// Prints the table of all tools and exits.
     #[arg(long, exclusive = true)]
     pub(super) tools: bool,
@@ -188,13 +206,22 @@ fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
             _ => format!("{flag} needs a value, and nothing follows it"),
         };
     }
+    let usage = usage_of(error).map(|usage| format!("; usage: {usage}"));
+    plain_refusal(error) + &usage.unwrap_or_default()
+}
+
+fn usage_of(error: &clap::Error) -> Option<String> {
+    let text = error.render().to_string();
+    text.lines().find_map(|line| line.trim().strip_prefix("Usage:")).map(|usage| usage.trim().to_owned())
+}
+
+/// What the parser says, in one line and without how it is used.
+pub(super) fn plain_refusal(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let ends = |line: &str| line.starts_with("Usage:") || line.starts_with("For more information");
-    let lines = || text.lines().map(str::trim);
-    let usage = lines().find_map(|line| line.strip_prefix("Usage:"));
-    let usage = usage.map(|usage| format!("; usage: {}", usage.trim()));
-    let said: Vec<&str> = lines().take_while(|line| !ends(line)).filter(|line| !line.is_empty()).collect();
-    (said.join(" ") + &usage.unwrap_or_default()).trim_start_matches("error: ").to_owned()
+    let lines = text.lines().map(str::trim);
+    let said: Vec<&str> = lines.take_while(|line| !ends(line)).filter(|line| !line.is_empty()).collect();
+    said.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::{
     io::Read,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::Args;
@@ -13,7 +14,7 @@ use super::{StartError, plain};
 use crate::door::{
     auth::{Keys, may_open},
     hosts::Hosts,
-    http::{DoorTls, HttpConfig, HttpDoor, Rules},
+    http::{DoorTls, HttpConfig, HttpDoor, Meters, Rules},
 };
 
 /// The flags of the HTTP door.
@@ -36,7 +37,7 @@ pub(super) struct DoorArgs {
     #[arg(long, value_name = "ORIGIN", requires = "port")]
     allow_origin: Vec<String>,
     /// A further name the door answers to, as host[:port]; may be repeated.
-    #[arg(long, value_name = "HOST", requires = "port")]
+    #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
     /// The certificate chain the door shows, as PEM. Needs --door-key.
     #[arg(long, value_name = "FILE", requires = "port", requires = "door_key")]
@@ -44,6 +45,13 @@ pub(super) struct DoorArgs {
     /// The key of --door-cert, as PEM.
     #[arg(long, value_name = "FILE", requires = "door_cert")]
     door_key: Option<PathBuf>,
+    /// Answers /healthz, /readyz and /metrics of this port, and nothing else there; 0 takes a free one and says which. The door of
+    /// --port answers them as well, /metrics to clients with a token, if there are any.
+    #[arg(long, value_name = "N")]
+    metrics_port: Option<u16>,
+    /// The address of that port. Nothing there needs a token, and nothing names a peer.
+    #[arg(long, value_name = "ADDR", requires = "metrics_port", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = address)]
+    metrics_host: IpAddr,
     /// Leaves standard input and output alone: for a container.
     #[arg(long, requires = "port")]
     no_stdio: bool,
@@ -63,12 +71,37 @@ pub(super) struct Doors {
     /// Whether standard input and output are served.
     pub(super) stdio: bool,
     http: Option<(SocketAddr, Rules)>,
+    metrics: Option<(SocketAddr, Rules)>,
 }
+
+impl DoorArgs {
+    /// The same for a door that is open at this address: what it was asked to be since then is for its next start.
+    pub(super) fn stay_at(&mut self, address: SocketAddr) {
+        self.host = address.ip();
+        self.port = Some(address.port());
+    }
+}
+
+/// Those that were opened.
+pub(super) struct Opened {
+    /// The HTTP door, if it was asked for.
+    pub(super) http: Option<HttpDoor>,
+    /// What watches the process, likewise.
+    pub(super) metrics: Option<HttpDoor>,
+}
+
+/// How long what watches the process may take to let go of whoever asks at the end.
+const LET_GO: Duration = Duration::from_millis(100);
 
 impl Doors {
     /// Checks everything that can be checked before anything is opened. A file that is named wins over the environment.
     pub(super) fn new(args: &DoorArgs, environment: Option<Keys>) -> Result<Self, StartError> {
-        let Some(port) = args.port else { return Ok(Self { stdio: true, http: None }) };
+        let metrics =
+            args.metrics_port.map(|port| watching(SocketAddr::new(args.metrics_host, port), args)).transpose()?;
+        if !args.allow_host.is_empty() && args.port.is_none() && metrics.is_none() {
+            return Err(StartError("--allow-host needs --port or --metrics-port".into()));
+        }
+        let Some(port) = args.port else { return Ok(Self { stdio: true, http: None, metrics }) };
         let keys = match &args.mcp_auth {
             Some(file) => read(file).map_err(|why| StartError(format!("--mcp-auth {}: {why}", file.display())))?,
             None => environment.unwrap_or_default(),
@@ -78,31 +111,68 @@ impl Doors {
         let tls = args.door_cert.as_ref().zip(args.door_key.as_ref());
         let tls = tls.map(|(certificate, key)| tls_of(certificate, key)).transpose().map_err(StartError)?;
         let rules = Rules { keys, hosts, tls };
-        Ok(Self { stdio: !args.no_stdio, http: Some((SocketAddr::new(args.host, port), rules)) })
+        Ok(Self { stdio: !args.no_stdio, http: Some((SocketAddr::new(args.host, port), rules)), metrics })
     }
 
-    /// Opens the HTTP door, if it was asked for, and says where it is.
-    pub(super) async fn open(self) -> Result<Option<HttpDoor>, StartError> {
-        let Some((address, rules)) = self.http else { return Ok(None) };
-        let plain = rules.tls.is_none();
-        let (anybody, wide) = (rules.keys.is_open(), !address.ip().to_canonical().is_loopback());
-        let scheme = if plain { "http" } else { "https" };
-        let opened = HttpDoor::bind(address, rules, HttpConfig::default()).await;
-        let door = opened.map_err(|problem| StartError(format!("--port: {address}: {problem}")))?;
-        let bound = door.address().map_err(StartError::new)?;
-        tracing::info!("MCP over HTTP is at {scheme}://{bound}/mcp");
-        if anybody {
-            tracing::warn!(
-                "any process on this machine can drive the plant through {scheme}://{bound}/mcp: there is no token"
-            );
-        }
-        if wide && plain {
-            tracing::warn!(
-                "the door is open to the network, without TLS: whoever listens in can read the tokens; --door-cert and --door-key give it one"
-            );
-        }
-        Ok(Some(door))
+    /// Where the HTTP door is to be, if it was asked for.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(|(address, _)| *address)
     }
+
+    /// Its rules.
+    pub(super) fn rules(self) -> Option<Rules> {
+        self.http.map(|(_, rules)| rules)
+    }
+
+    /// Opens what was asked for, and says where it is.
+    pub(super) async fn open(self) -> Result<Opened, StartError> {
+        let meters = Meters::default();
+        let counted = |door: HttpDoor| door.counted_in(meters.clone());
+        let http = open_door(self.http).await?.map(counted);
+        let metrics = open_watching(self.metrics).await?.map(counted);
+        Ok(Opened { http, metrics })
+    }
+}
+
+/// Where nothing but what watches the process is answered, and under which names.
+fn watching(address: SocketAddr, args: &DoorArgs) -> Result<(SocketAddr, Rules), StartError> {
+    let hosts = Hosts::new(address.ip(), &args.allow_host, &[]).map_err(StartError)?;
+    Ok((address, Rules { keys: Keys::default(), hosts, tls: None }))
+}
+
+async fn open_watching(wanted: Option<(SocketAddr, Rules)>) -> Result<Option<HttpDoor>, StartError> {
+    let Some((address, rules)) = wanted else { return Ok(None) };
+    let config = HttpConfig { drain: LET_GO, ..HttpConfig::default() };
+    let opened = HttpDoor::bind(address, rules, config).await;
+    let door = opened.map_err(|problem| StartError(format!("--metrics-port: {address}: {problem}")))?;
+    let bound = door.address().map_err(StartError::new)?;
+    tracing::info!("health and metrics are at http://{bound}: /healthz, /readyz, /metrics");
+    if !address.ip().to_canonical().is_loopback() {
+        tracing::warn!("metrics are open to the network: whoever gets there reads how much is called and what is down");
+    }
+    Ok(Some(door))
+}
+
+async fn open_door(wanted: Option<(SocketAddr, Rules)>) -> Result<Option<HttpDoor>, StartError> {
+    let Some((address, rules)) = wanted else { return Ok(None) };
+    let plain = rules.tls.is_none();
+    let (anybody, wide) = (rules.keys.is_open(), !address.ip().to_canonical().is_loopback());
+    let scheme = if plain { "http" } else { "https" };
+    let opened = HttpDoor::bind(address, rules, HttpConfig::default()).await;
+    let door = opened.map_err(|problem| StartError(format!("--port: {address}: {problem}")))?;
+    let bound = door.address().map_err(StartError::new)?;
+    tracing::info!("MCP over HTTP is at {scheme}://{bound}/mcp");
+    if anybody {
+        tracing::warn!(
+            "any process on this machine can drive the plant through {scheme}://{bound}/mcp: there is no token"
+        );
+    }
+    if wide && plain {
+        tracing::warn!(
+            "the door is open to the network, without TLS: whoever listens in can read the tokens; --door-cert and --door-key give it one"
+        );
+    }
+    Ok(Some(door))
 }
 
 /// Bytes a file of tokens may have.
@@ -170,6 +240,8 @@ mod tests {
             allow_host,
             door_cert: None,
             door_key: None,
+            metrics_port: None,
+            metrics_host: Ipv4Addr::LOCALHOST.into(),
             no_stdio: false,
         }
     }

@@ -4,6 +4,7 @@ use std::env::{self, VarError};
 
 use super::{
     StartError,
+    log::LogFormat,
     secrets::{self, Secrets},
 };
 use crate::script::Inherited;
@@ -19,6 +20,10 @@ pub(super) struct Environment {
     pub(super) hub: Option<String>,
     /// Whether this place may only look, whatever a command says.
     pub(super) read_only: bool,
+    /// How the log is written, where no flag says so.
+    pub(super) log: Option<LogFormat>,
+    /// Where `health` asks, where no flag says so.
+    pub(super) health: Option<String>,
 }
 
 /// The variables a broker is looked for in: ours first.
@@ -26,6 +31,17 @@ const BROKER: [&str; 2] = ["PLANTBRIDGE_BROKER", "SOURCE_RPC_BROKER"];
 /// The variables a hub is looked for in, likewise.
 const HUB: [&str; 2] = ["PLANTBRIDGE_HUB", "SOURCE_RPC_HUB"];
 const READ_ONLY: &str = "PLANTBRIDGE_READ_ONLY";
+const LOG: &str = "PLANTBRIDGE_LOG";
+const HEALTH: &str = "PLANTBRIDGE_HEALTH_URL";
+
+impl Environment {
+    /// What of it settings that are read again are read beside.
+    pub(super) fn of_settings(&self) -> Self {
+        let secrets = Secrets { door: self.secrets.door.clone(), ..Secrets::default() };
+        let (broker, hub) = (self.broker.clone(), self.hub.clone());
+        Self { secrets, broker, hub, read_only: self.read_only, log: self.log, health: None }
+    }
+}
 
 /// What of it may be passed on to programs. What is no text is passed on to nobody.
 pub(super) fn inherited() -> Inherited {
@@ -39,7 +55,8 @@ pub(super) fn read() -> Result<Environment, StartError> {
     let get = |name: &str| env::var(name);
     let secrets = secrets::read()?;
     let (broker, hub) = (first(BROKER, get)?, first(HUB, get)?);
-    Ok(Environment { secrets, broker, hub, read_only: guard(get)? })
+    let (log, health) = (format(get)?, text(HEALTH, get)?);
+    Ok(Environment { secrets, broker, hub, read_only: guard(get)?, log, health })
 }
 
 fn first(names: [&str; 2], get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<String>, StartError> {
@@ -53,6 +70,15 @@ fn text(name: &str, get: impl Fn(&str) -> Result<String, VarError>) -> Result<Op
         Ok(text) => Ok(Some(text)),
         Err(VarError::NotPresent) => Ok(None),
         Err(VarError::NotUnicode(_)) => Err(StartError(format!("{name} is not UTF-8"))),
+    }
+}
+
+fn format(get: impl Fn(&str) -> Result<String, VarError>) -> Result<Option<LogFormat>, StartError> {
+    match text(LOG, get)?.as_deref() {
+        None => Ok(None),
+        Some("text") => Ok(Some(LogFormat::Text)),
+        Some("json") => Ok(Some(LogFormat::Json)),
+        Some(_) => Err(StartError(format!("{LOG} is text or json, or not set"))),
     }
 }
 

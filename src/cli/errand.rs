@@ -136,7 +136,7 @@ impl Errand {
     /// On whose behalf it acts. Whether it may only look is the process's own setting.
     #[expect(clippy::unused_self, reason = "who an errand is for is the errand's to say")]
     pub(super) fn principal(&self) -> Principal {
-        Principal { client: "cli".into(), read_only: false }
+        Principal { client: "cli".into(), read_only: false, entry: None }
     }
 
     /// Writes lines of JSON aside: whoever reads standard output may take their time, until the person wants an end. The

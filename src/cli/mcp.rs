@@ -1,6 +1,6 @@
 //! `plantbridge mcp`: one network behind the stdio door, the HTTP door, or both.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -9,11 +9,12 @@ use uuid::Uuid;
 use super::{
     StartError,
     args::McpArgs,
-    door::Doors,
+    audit,
+    door::{Doors, Opened},
     environment::Environment,
     network::{Behaviour, Network},
+    operator::Operator,
     secrets::Secrets,
-    stop,
 };
 use crate::{
     door::{
@@ -55,32 +56,48 @@ pub(super) enum Config {
 }
 
 impl Config {
-    pub(super) fn new(mut args: McpArgs, mut environment: Environment) -> Result<Self, StartError> {
+    /// Checks everything that can be checked before anything is opened, and gives all that is wrong as far as it can be told at
+    /// once; it is never nothing.
+    pub(super) fn try_new(mut args: McpArgs, mut environment: Environment) -> Result<Self, Vec<StartError>> {
         args.read_only |= environment.read_only;
-        let doors = Doors::new(&args.door, environment.secrets.door.take())?;
+        let doors = Doors::new(&args.door, environment.secrets.door.take());
         #[cfg(feature = "demo")]
         if args.demo {
-            return Ok(Self::Demo(Box::new(args), doors));
-        }
-        if !args.network.is_placed(&environment) {
-            return Err(StartError(NOTHING_TO_SERVE.into()));
+            return doors.map(|doors| Self::Demo(Box::new(args), doors)).map_err(|fault| vec![fault]);
         }
         let remote = args.remote_scripts;
-        Ok(Self::Plant(Box::new(network(args, environment.secrets)?), doors, remote))
+        let network = if args.network.is_placed(&environment) {
+            network(args, environment.secrets)
+        } else {
+            Err(StartError(NOTHING_TO_SERVE.into()))
+        };
+        match (doors, network) {
+            (Ok(doors), Ok(network)) => Ok(Self::Plant(Box::new(network), doors, remote)),
+            (doors, network) => Err(doors.err().into_iter().chain(network.err()).collect()),
+        }
+    }
+
+    /// Where the HTTP door is to be, if there is to be one.
+    pub(super) fn door(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Plant(_, doors, _) => doors.address(),
+            #[cfg(feature = "demo")]
+            Self::Demo(_, doors) => doors.address(),
+        }
     }
 }
 
 fn network(mut args: McpArgs, secrets: Secrets) -> Result<Network, StartError> {
     args.network.run_code(args.allow_exec);
-    let (contracts, scripts) = (args.contracts, args.scripts);
-    let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts, scripts };
+    let (contracts, scripts, audit) = (args.contracts, args.scripts, args.audit);
+    let behaviour = Behaviour { role: "mcp", read_only: args.read_only, secrets, contracts, scripts, audit };
     Network::new(args.network, behaviour)
 }
 
-/// Serves until the client goes away or the system asks us to end.
-pub(super) async fn serve(config: Config) -> Result<(), StartError> {
+/// Serves until the client goes away or the system asks us to end. `begun` is shown what serves, before anybody is served.
+pub(super) async fn serve(config: Config, operator: Operator, begun: impl FnOnce(&Server)) -> Result<(), StartError> {
     match config {
-        Config::Plant(network, doors, remote) => bridge(*network, doors, remote).await,
+        Config::Plant(network, doors, remote) => bridge(*network, doors, remote, operator, begun).await,
         #[cfg(feature = "demo")]
         Config::Demo(mut args, doors) => {
             let demo = crate::demo::Demo::start().await.map_err(StartError::new)?;
@@ -88,17 +105,25 @@ pub(super) async fn serve(config: Config) -> Result<(), StartError> {
             // The account of a plant is no business of the demo's broker.
             args.network.broker = Some(demo.url().to_owned());
             let remote = args.remote_scripts;
-            let served = bridge(network(*args, Secrets::default())?, doors, remote).await;
+            let served = bridge(network(*args, Secrets::default())?, doors, remote, operator, begun).await;
             demo.stop().await;
             served
         }
     }
 }
 
-async fn bridge(network: Network, doors: Doors, remote: bool) -> Result<(), StartError> {
+async fn bridge(
+    mut network: Network,
+    doors: Doors,
+    remote: bool,
+    mut operator: Operator,
+    begun: impl FnOnce(&Server),
+) -> Result<(), StartError> {
+    network.audit.open()?;
     network.tell().await;
     let stdio = doors.stdio;
-    let http = doors.open().await?;
+    let Opened { http, metrics } = doors.open().await?;
+    let grants = network.grants();
     let places = network.places().to_owned();
     if network.tells_its_token() {
         tracing::warn!("what we present to the hub travels in the clear: use https://");
@@ -106,13 +131,27 @@ async fn bridge(network: Network, doors: Doors, remote: bool) -> Result<(), Star
     let (plant, node, running) = network.join();
     tracing::info!("{} on {places}", plant.name());
     let server = front(plant.clone(), remote);
-    until_over(&server, &plant, &node, stdio, http).await;
+    server.grant(grants);
+    begun(&server);
+    // Open to the very end: that we leave is to be seen.
+    let left = CancellationToken::new();
+    let watching = metrics.map(|door| tokio::spawn(door.watch(server.clone(), left.clone())));
+    operator.attends(&plant, &node, http.as_ref());
+    until_over(&server, &plant, &node, stdio, http, &mut operator).await;
+    operator.is_over();
+    server.leaves();
     plant.give_back_all().await;
     tokio::join!(take_fakes_down(&plant), end_scripts(&plant));
     leave(&node, running).await;
     // What nobody waited for any more is resolved by the leaving; this lets it write its last line.
     if timeout(FLUSH, server.settled()).await.is_err() {
         tracing::warn!("a call that nobody waits for has not ended");
+    }
+    audit::close(&plant).await;
+    left.cancel();
+    if let Some(watching) = watching {
+        // It bounds its own end.
+        let _ = watching.await;
     }
     Ok(())
 }
@@ -136,7 +175,14 @@ pub(super) fn front(plant: Plant, remote: bool) -> Server {
 /// Serves the doors. Without an HTTP door the end of standard input is the end; with one it ends that client. When the
 /// system asks us to end, calls that run get a moment; then the node leaves, which resolves them, and their answers are
 /// still written.
-async fn until_over(server: &Server, plant: &Plant, node: &Node, with_stdio: bool, http: Option<HttpDoor>) {
+async fn until_over(
+    server: &Server,
+    plant: &Plant,
+    node: &Node,
+    with_stdio: bool,
+    http: Option<HttpDoor>,
+    operator: &mut Operator,
+) {
     let stopping = CancellationToken::new();
     let mut stdio = with_stdio.then(|| {
         let (read, write) = stdio::pipes();
@@ -144,7 +190,7 @@ async fn until_over(server: &Server, plant: &Plant, node: &Node, with_stdio: boo
         tokio::spawn(stdio::serve(read, write, session, StdioConfig::default(), stopping.clone()))
     });
     let mut http = http.map(|door| tokio::spawn(door.serve(server.clone(), stopping.clone())));
-    let mut asked = std::pin::pin!(stop::asked());
+    let mut asked = std::pin::pin!(operator.until_asked());
     loop {
         tokio::select! {
             ended = ended(&mut stdio) => {
@@ -164,6 +210,7 @@ async fn until_over(server: &Server, plant: &Plant, node: &Node, with_stdio: boo
         }
     }
     tracing::info!("asked to end");
+    server.leaves();
     stopping.cancel();
     if timeout(GRACE, both(&mut stdio, &mut http)).await.is_err() {
         plant.give_back_all().await;
@@ -178,7 +225,7 @@ async fn until_over(server: &Server, plant: &Plant, node: &Node, with_stdio: boo
 }
 
 /// Ends with a door that is open, once; never for one that is not.
-async fn ended<T>(door: &mut Option<JoinHandle<T>>) -> Result<T, tokio::task::JoinError> {
+pub(super) async fn ended<T>(door: &mut Option<JoinHandle<T>>) -> Result<T, tokio::task::JoinError> {
     let Some(open) = door else { return std::future::pending().await };
     let outcome = open.await;
     *door = None;

@@ -1,8 +1,10 @@
 //! What was typed, as validated configuration, and the composition root: every task of the process is owned here.
 
 mod args;
+mod audit;
 mod call;
 mod check;
+mod config;
 mod contract_file;
 #[cfg(feature = "demo")]
 mod demo;
@@ -14,6 +16,8 @@ mod ending;
 mod environment;
 mod errand;
 mod fix;
+mod health;
+mod json_log;
 mod keys;
 mod later;
 mod log;
@@ -21,6 +25,9 @@ mod mcp;
 mod member;
 mod network;
 mod node;
+mod operator;
+#[cfg(feature = "otel")]
+mod otel;
 mod out;
 mod peers;
 mod plain;
@@ -28,22 +35,27 @@ mod scripts;
 mod secrets;
 mod security;
 mod serve;
+mod service;
 mod shell;
 mod stop;
 mod tidings;
 mod token;
 mod watch;
 
-use std::{io::Write, process::ExitCode};
+use std::{ffi::OsString, io::Write, process::ExitCode};
 
 pub use args::Cli;
 use args::{Command, McpArgs, Parsed};
+use config::Line;
 use ending::Failure;
 use environment::Environment;
 use errand::Errand;
+use log::Dial;
+use node::NodeArgs;
+use operator::Operator;
 
 use crate::{
-    mcp::{codes, registry, tools},
+    mcp::{Server, codes, registry, tools},
     script::supervise,
 };
 
@@ -60,7 +72,7 @@ impl StartError {
 
 /// Runs what the command line asks for. Exit code 0: done. 1: it could not start, was refused, is in doubt, or found
 /// something wrong. 2: what is for people was asked for in a way that makes no sense.
-pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode {
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Read before any thread starts, so that nothing runs while the environment is read (design: secrets).
     let environment = environment::read();
     let closed = secrets::close_process();
@@ -69,31 +81,59 @@ pub fn main(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode
     if matches!(arguments.as_slice(), [_, word] if word == supervise::WORD) {
         return served(supervise());
     }
-    match args::parse(&arguments) {
+    let line = match config::whole(&arguments, environment.as_ref().ok()) {
+        Ok(line) => line,
+        Err(problems) => return failed(&config::in_one_line(&problems), 1),
+    };
+    match args::parse(&line.arguments) {
         Parsed::Say(text) => {
             say(&text);
             ExitCode::SUCCESS
         }
-        Parsed::Wrong(text, code) => failed(&text, code),
-        Parsed::Run(command) => run(command, environment, closed),
+        Parsed::Wrong(text, code) => failed(&line.blame(text), code),
+        Parsed::Run(command) => run(command, environment, closed, &Started { typed: arguments, line }),
     }
 }
 
-fn run(command: Command, environment: Result<Environment, StartError>, closed: std::io::Result<()>) -> ExitCode {
+/// How the process was started.
+struct Started {
+    /// What was typed.
+    typed: Vec<OsString>,
+    /// The same with the settings of its file.
+    line: Line,
+}
+
+fn run(
+    command: Command,
+    environment: Result<Environment, StartError>,
+    closed: std::io::Result<()>,
+    started: &Started,
+) -> ExitCode {
     let json = command.wants_json();
     let done = match command {
         Command::Handlers => return crate::fake::code::child::run(),
-        Command::Mcp(args) => return served(bridge(*args, environment, closed)),
+        Command::Mcp(args) => {
+            let log = args.log.or(named_log(&environment));
+            let serve = |dial| bridge(*args, environment, closed, started, dial);
+            return serving(log, started, serve);
+        }
         #[cfg(feature = "demo")]
         Command::Demo(args) => {
             log::init(log::SERVING);
             return served(environment.and_then(|_| block_on(demo::run(args))?));
         }
+        Command::Audit(args) => audit::run(args),
         Command::Keygen(args) => keys::run(&args).map_err(Failure::from).map(|said| say(&said)),
         Command::Node(args) => {
-            log::init(log::SERVING);
-            return served(environment.and_then(|environment| block_on(node::serve(node::read(*args, environment)?))?));
+            let log = args.log.or(named_log(&environment));
+            let serve = |dial| environment.and_then(|environment| host(*args, environment, started, dial));
+            return serving(log, started, serve);
         }
+        Command::Health(args) => {
+            let asked = environment.and_then(|environment| health::run(&args, environment.health));
+            return served(asked.map(|said| say(&said)));
+        }
+        Command::Config(args) => config::run(args, environment),
         Command::Supervise => return served(supervise()),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
@@ -142,21 +182,72 @@ fn bridge(
     args: McpArgs,
     environment: Result<Environment, StartError>,
     closed: std::io::Result<()>,
+    started: &Started,
+    dial: Dial,
 ) -> Result<(), StartError> {
     if args.errors || args.tools {
         say(&if args.errors { codes::errors_table() } else { registry::tools_table(&tools::all()) });
         return Ok(());
     }
-    let config = mcp::Config::new(args, environment?)?;
-    log::init(log::SERVING);
+    let environment = environment?;
+    let beside = environment.of_settings();
+    let config = mcp::Config::try_new(args, environment).map_err(first)?;
     if let Err(error) = closed {
         tracing::warn!("the process stays readable to others of this user: {error}");
     }
-    block_on(mcp::serve(config))?
+    #[cfg(feature = "otel")]
+    let export = otel::Export::wanted()?;
+    let begun = |server: &Server| {
+        #[cfg(feature = "otel")]
+        if let Some(export) = &export {
+            server.trace_with(export.tracer());
+        }
+        let _ = server;
+    };
+    let served = block_on(async {
+        let operator = Operator::new(&started.typed, &started.line, beside, dial, config.door());
+        mcp::serve(config, operator, begun).await
+    })?;
+    #[cfg(feature = "otel")]
+    if let Some(export) = export {
+        export.end();
+    }
+    served
+}
+
+fn host(args: NodeArgs, environment: Environment, started: &Started, dial: Dial) -> Result<(), StartError> {
+    let beside = environment.of_settings();
+    let network = node::read(args, environment)?;
+    block_on(async {
+        let operator = Operator::new(&started.typed, &started.line, beside, dial, None);
+        node::serve(network, operator).await
+    })?
+}
+
+/// What is said of several things that keep it from starting.
+fn first(faults: Vec<StartError>) -> StartError {
+    StartError(config::in_one_line(&faults.into_iter().map(|StartError(why)| why).collect::<Vec<_>>()))
 }
 
 fn supervise() -> Result<(), StartError> {
     block_on(supervise::run())?.map_err(|error| StartError(format!("supervise is for a bridge to use: {error}")))
+}
+
+/// How the environment has the log written, as far as it can be read.
+fn named_log(environment: &Result<Environment, StartError>) -> Option<log::LogFormat> {
+    environment.as_ref().ok()?.log
+}
+
+/// Does what serves, with its log. Where that is for programs, why it could not is a line of it like any other.
+fn serving(log: log::LogArgs, started: &Started, work: impl FnOnce(Dial) -> Result<(), StartError>) -> ExitCode {
+    let dial = log::init_serving(log);
+    match work(dial).map_err(|why| StartError(started.line.blame(why.0))) {
+        Err(error) if log.is_json() => {
+            tracing::error!("{error}");
+            ExitCode::from(1)
+        }
+        outcome => served(outcome),
+    }
 }
 
 fn served(outcome: Result<(), StartError>) -> ExitCode {

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::{
     StartError,
+    audit::{self, AuditArgs},
     environment::{self, Environment},
     scripts::{Place, ScriptArgs, Scripting},
     secrets::Secrets,
@@ -154,9 +155,12 @@ pub(super) struct Network {
     prefix: Prefix,
     /// Whether any certificate is taken.
     insecure: bool,
+    /// Whether what must never be on beside a plant may be.
+    development: bool,
     named: bool,
     contracts: Option<PathBuf>,
     scripting: Option<Scripting>,
+    pub(super) audit: AuditArgs,
     /// Whether code that scripts of fakes bring along may be run.
     exec: bool,
 }
@@ -174,6 +178,8 @@ pub(super) struct Behaviour {
     pub(super) contracts: Option<PathBuf>,
     /// Where scripts are kept, and who may reach them.
     pub(super) scripts: ScriptArgs,
+    /// Where what could change the plant is written down.
+    pub(super) audit: AuditArgs,
 }
 
 impl Network {
@@ -192,7 +198,7 @@ impl Network {
         let mut broker = args.broker.map(|url| broker_at(named[0], &url, &prefix, &name)).transpose()?;
         let mut hub = args.hub.map(|url| hub_at(named[1], &url, &name)).transpose()?;
         let files = TlsFiles { ca: args.ca, identity: args.client_cert.zip(args.client_key) };
-        let insecure = args.security.is_insecure();
+        let (insecure, development) = (args.security.is_insecure(), args.security.is_development());
         if keys.is_some() && broker.is_none() {
             return Err(StartError("--sign signs frames on a broker, and there is none".into()));
         }
@@ -232,9 +238,11 @@ impl Network {
             places,
             prefix,
             insecure,
+            development,
             named: chosen,
             contracts: behaviour.contracts,
             scripting,
+            audit: behaviour.audit,
             exec: args.exec,
         })
     }
@@ -247,6 +255,12 @@ impl Network {
         if let Some(scripting) = &self.scripting {
             scripting.tell().await;
         }
+    }
+
+    /// What was switched on that no tool shows.
+    pub(super) fn grants(&self) -> Vec<&'static str> {
+        let switched = [(self.development, "development"), (self.insecure, "insecure_tls")];
+        switched.into_iter().filter_map(|(on, word)| on.then_some(word)).collect()
     }
 
     /// Our name.
@@ -314,7 +328,7 @@ impl Network {
         let broker = self.broker.map(|link| Way::Broker(Box::new(link)));
         let hub = self.hub.map(|link| Way::Hub(Box::new(link)));
         let ways: Vec<_> = (0..).map(LinkId).zip(broker.into_iter().chain(hub)).collect();
-        let exposed = exposed.flatten().into_iter().collect();
+        let exposed = exposed.flatten().into_iter().map(|on| audit::served(self.audit.trail.as_ref(), on)).collect();
         let identity = Identity { name: self.name, serving, exposed };
         let mut tap = None;
         let mut links = Vec::new();
@@ -336,7 +350,7 @@ impl Network {
             None => node,
         };
         let plant = Plant::with_scripts(node.clone(), self.settings, self.contracts, stage, scripts);
-        (plant, node, running)
+        (plant.audited(self.audit.trail), node, running)
     }
 }
 

@@ -4,11 +4,14 @@ use clap::Args;
 
 use super::{
     StartError,
+    audit::{self, AuditArgs},
+    config::OperatorArgs,
     environment::Environment,
+    log::LogArgs,
     mcp,
     network::{Behaviour, Network, NetworkArgs},
+    operator::Operator,
     scripts::ScriptArgs,
-    stop,
 };
 
 #[derive(Debug, Args)]
@@ -17,6 +20,12 @@ pub(super) struct NodeArgs {
     network: NetworkArgs,
     #[command(flatten)]
     scripts: ScriptArgs,
+    #[command(flatten)]
+    pub(super) operator: OperatorArgs,
+    #[command(flatten)]
+    audit: AuditArgs,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
 }
 
 const NOWHERE: &str =
@@ -32,19 +41,24 @@ pub(super) fn read(mut args: NodeArgs, environment: Environment) -> Result<Netwo
         return Err(StartError(NOWHERE.into()));
     }
     let (read_only, secrets) = (environment.read_only, environment.secrets);
-    let behaviour = Behaviour { role: "node", read_only, secrets, contracts: None, scripts: args.scripts };
+    let behaviour =
+        Behaviour { role: "node", read_only, secrets, contracts: None, scripts: args.scripts, audit: args.audit };
     Network::new(args.network, behaviour)
 }
 
 /// Serves until the system asks it to end.
-pub(super) async fn serve(network: Network) -> Result<(), StartError> {
+pub(super) async fn serve(mut network: Network, mut operator: Operator) -> Result<(), StartError> {
+    network.audit.open()?;
     network.tell().await;
     let places = network.places().to_owned();
     let (plant, node, running) = network.join();
     tracing::info!("plantbridge node: {} on {places}", plant.name());
-    stop::asked().await;
+    operator.attends(&plant, &node, None);
+    operator.until_asked().await;
     tracing::info!("asked to end");
+    operator.is_over();
     mcp::end_scripts(&plant).await;
     mcp::leave(&node, running).await;
+    audit::close(&plant).await;
     Ok(())
 }

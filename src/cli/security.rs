@@ -108,6 +108,11 @@ impl SecurityArgs {
     pub(super) const fn is_insecure(&self) -> bool {
         self.insecure_tls
     }
+
+    /// Whether what must never be on beside a plant may be.
+    pub(super) const fn is_development(&self) -> bool {
+        self.development
+    }
 }
 
 /// Our name, from the command line or from the key file, which must not contradict each other.

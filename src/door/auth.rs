@@ -41,6 +41,20 @@ impl fmt::Debug for Keys {
     }
 }
 
+/// What became of a client when the tokens changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Became {
+    /// It has the same token, which lets it do the same.
+    Same,
+    /// It comes with another, or may do something else with the one it has.
+    OtherToken {
+        /// Whether it may only look now.
+        read_only: bool,
+    },
+    /// It has none.
+    Nobody,
+}
+
 /// Why tokens cannot be used. Never says a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
@@ -112,6 +126,16 @@ impl Keys {
     /// Whether there is no token, and every process that reaches the door may come in.
     pub fn is_open(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// What became of the client that goes by a name, when these take the place of others.
+    pub(super) fn now(&self, before: &Self, name: &str) -> Became {
+        let of = |keys: &Self| keys.0.iter().find(|(_, named)| &*named.name == name).cloned();
+        match (of(before), of(self)) {
+            (_, None) => Became::Nobody,
+            (was, is) if was == is => Became::Same,
+            (_, Some((_, named))) => Became::OtherToken { read_only: named.read_only },
+        }
     }
 
     /// Whose token this is.
@@ -310,6 +334,22 @@ mod tests {
             assert!(!fault.contains("unter"), "{fault}");
         }
         assert!(!format!("{:?}", Keys::parse("hunter2\n").unwrap()).contains("hunter2"));
+    }
+
+    /// Whoever keeps the same token and may do the same is not touched; everybody else is told apart.
+    #[test]
+    fn what_became_of_a_client_is_told_by_its_name() {
+        let one = |token: &str, name: &str, looks: bool| {
+            Keys::parse(&format!(r#"{{"tokens": {{"{token}": {{"name": "{name}", "read_only": {looks}}}}}}}"#)).unwrap()
+        };
+        let before = one("secret-a", "a", false);
+        let became = |after: &Keys| after.now(&before, "a");
+        assert_eq!(became(&one("secret-a", "a", false)), Became::Same);
+        assert_eq!(became(&one("secret-c", "a", false)), Became::OtherToken { read_only: false });
+        assert_eq!(became(&one("secret-a", "a", true)), Became::OtherToken { read_only: true });
+        assert_eq!(became(&one("secret-a", "b", false)), Became::Nobody);
+        assert_eq!(became(&Keys::default()), Became::Nobody);
+        assert_eq!(Keys::parse(TWO).unwrap().now(&Keys::default(), "b"), Became::OtherToken { read_only: true });
     }
 
     /// Loopback without a token opens and is told; anything wider needs one, and so does loopback when asked.

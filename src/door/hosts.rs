@@ -46,6 +46,11 @@ impl Hosts {
         }
     }
 
+    /// Whether this `Host` is an address, whichever. A page of another site cannot be at an address of ours.
+    pub fn is_address(host: &str) -> bool {
+        authority(host).is_some_and(|(name, _)| name.parse::<IpAddr>().is_ok())
+    }
+
     /// Whether a page of this origin may speak to us.
     pub fn lets_in(&self, from: &str) -> bool {
         origin(from).is_some_and(|from| self.origins.contains(&from))
@@ -156,6 +161,27 @@ mod tests {
         }
         assert!(!bound("0.0.0.0").answers_to("0.0.0.0"), "an address nobody has");
         assert!(!bound("0.0.0.0").answers_to("192.168.1.7"));
+    }
+
+    /// F-11: an address is one however it is written, and nothing that a name server is asked for.
+    #[test]
+    fn an_address_is_no_name() {
+        for host in ["10.1.2.3", "10.1.2.3:9464", "[fe80::1]", "[::1]:9464", "0.0.0.0"] {
+            assert!(Hosts::is_address(host), "{host}");
+        }
+        for host in [
+            "",
+            "localhost",
+            "10.1.2.3.evil.example",
+            "10.1.2",
+            "0x7f.1",
+            "2130706433",
+            "[::1",
+            "a@10.1.2.3",
+            "10.1.2.3:x",
+        ] {
+            assert!(!Hosts::is_address(host), "{host}");
+        }
     }
 
     /// F-11: only pages that were named.

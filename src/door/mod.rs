@@ -9,6 +9,7 @@ pub mod guard;
 pub mod hosts;
 pub mod http;
 pub mod lines;
+mod metrics;
 pub mod outbox;
 pub mod scan;
 pub mod stdio;

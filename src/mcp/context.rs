@@ -5,7 +5,13 @@ use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{cursor::Cursors, error::ToolError};
+use super::{
+    cursor::Cursors,
+    error::ToolError,
+    meter::Meter,
+    standing::{Standing, standing},
+};
+use crate::plant::{Plant, audit::Entry};
 
 /// Where a client came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +20,19 @@ pub enum Door {
     Stdio,
     /// The HTTP door.
     Http,
+}
+
+impl Door {
+    /// Every door.
+    pub const ALL: [Self; 2] = [Self::Stdio, Self::Http];
+
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+        }
+    }
 }
 
 /// The call a tool serves: who calls, whether somebody still waits, and what the process lends to every tool.
@@ -36,6 +55,8 @@ pub struct CallContext {
     pub progress: ProgressSink,
     /// When the call ends whatever it does, if the process bounds calls.
     pub deadline: Option<Instant>,
+    /// Where the call is written down, if it could change something and there is a trail.
+    pub entry: Option<Entry>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -43,6 +64,7 @@ pub struct CallContext {
 pub(super) struct Shared {
     pub(super) cursors: Cursors,
     pub(super) incidents: Box<dyn Fn() -> String + Send + Sync>,
+    pub(super) meter: Meter,
 }
 
 impl std::fmt::Debug for Shared {
@@ -55,6 +77,11 @@ impl CallContext {
     /// Makes and reads the cursors of pages.
     pub fn cursors(&self) -> &Cursors {
         &self.shared.cursors
+    }
+
+    /// How the bridge stands, as this client sees it.
+    pub(super) fn standing(&self, plant: &Plant) -> Standing {
+        standing(plant, &self.shared.meter, self.read_only)
     }
 
     /// A bug of ours: the detail goes to the log, an incident id to the client.

@@ -270,12 +270,12 @@ fn tap_unavailable(trouble: &TapTrouble, message: String) -> ToolError {
             .cause("there is no network whose peers could say something to each other")
             .fix("a person must start the bridge with --broker or --hub"),
         TapTrouble::Down(down) if down.kind == DownKind::Unauthorized => {
-            error.cause("the broker does not let this account watch").fix(allow).detail("link", word(down.kind))
+            error.cause("the broker does not let this account watch").fix(allow).detail("link", down_word(down.kind))
         }
         TapTrouble::Down(down) => error
             .cause("watching takes a connection of its own, and it does not come about")
             .fix("call again, or ask a person whether the broker runs and takes another connection")
-            .detail("link", word(down.kind))
+            .detail("link", down_word(down.kind))
             .retry_after(LINK_RETRY),
         TapTrouble::Slow(_) => error
             .cause("watching takes a connection of its own, and it does not come about")
@@ -292,11 +292,12 @@ fn tap_unavailable(trouble: &TapTrouble, message: String) -> ToolError {
 pub(super) fn link_state(name: &str, down: Option<&DownReason>) -> Json {
     match down {
         None => json!({"name": name, "state": "up"}),
-        Some(down) => json!({"name": name, "state": "down", "kind": word(down.kind), "detail": down.detail}),
+        Some(down) => json!({"name": name, "state": "down", "kind": down_word(down.kind), "detail": down.detail}),
     }
 }
 
-fn word(kind: DownKind) -> &'static str {
+/// What is wrong with a link, in a word.
+pub(super) const fn down_word(kind: DownKind) -> &'static str {
     match kind {
         DownKind::Joining => "joining",
         DownKind::Unreachable => "unreachable",

@@ -130,6 +130,8 @@ type Schema = Map<String, Json>;
 /// hold, and most sessions call a few tools.
 pub struct Tool {
     spec: Spec,
+    /// Its place among all tools, where it is counted.
+    place: usize,
     input: fn() -> Schema,
     output: fn() -> Schema,
     checker: OnceLock<Checker>,
@@ -170,6 +172,7 @@ impl Tool {
         };
         Self {
             spec,
+            place: 0,
             input: schema::input::<A>,
             output: schema::output::<R>,
             checker: OnceLock::new(),
@@ -216,6 +219,11 @@ impl Tool {
     /// What it says of itself.
     pub fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// Its place among all tools.
+    pub(super) const fn place(&self) -> usize {
+        self.place
     }
 
     /// As `tools/list` shows it.
@@ -267,7 +275,8 @@ pub struct Registry {
 impl Registry {
     /// The tools of a process that offers `offer`.
     pub fn new(tools: Vec<Tool>, offer: Offer) -> Self {
-        let tools: Vec<Tool> = tools.into_iter().map(|tool| tool.within(offer)).collect();
+        let placed = tools.into_iter().enumerate().map(|(place, tool)| Tool { place, ..tool.within(offer) });
+        let tools: Vec<Tool> = placed.collect();
         let by_name = tools.iter().enumerate().map(|(at, tool)| (tool.spec.name, at)).collect();
         Self { tools, by_name, offer }
     }

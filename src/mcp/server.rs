@@ -19,17 +19,22 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    audited::{audited, ending},
     check::{bad_argument, got},
     context::{CallContext, Door, ProgressSink, Shared},
     cursor::Cursors,
     error::{Outcome, ToolError},
     instructions::instructions,
     load::{ClientLoad, Limits, Load, Work},
+    meter::Meter,
     progress::report,
     registry::Registry,
     subscriptions::{Listeners, Subscribed},
 };
-use crate::plant::Plant;
+use crate::plant::{
+    Plant,
+    audit::{Entry, Stranger},
+};
 
 /// The revisions of the protocol that are served, oldest first.
 pub const REVISIONS: [ProtocolVersion; 5] = [
@@ -73,6 +78,8 @@ pub(super) struct Front {
     longest_call: Option<Duration>,
     pub(super) shared: Arc<Shared>,
     pub(super) listeners: Arc<Listeners>,
+    #[cfg(feature = "otel")]
+    spans: super::spans::Spans,
     /// What clients are told of the process: any, and one that may only look. Made when one asks.
     info: [OnceLock<ServerConfig>; 2],
     /// How many sessions each client has.
@@ -82,13 +89,17 @@ pub(super) struct Front {
 impl Server {
     /// The front of `plant` with these tools.
     pub fn new(plant: Plant, registry: Registry, config: Config) -> Self {
+        let meter = Meter::new(registry.all().iter().map(|tool| tool.spec().name), registry.offer());
+        let (cursors, incidents) = (Cursors::new(config.cursor_key), config.incidents);
         Self(Arc::new(Front {
             plant,
             registry,
             load: Load::new(config.limits),
             longest_call: config.longest_call,
-            shared: Arc::new(Shared { cursors: Cursors::new(config.cursor_key), incidents: config.incidents }),
+            shared: Arc::new(Shared { cursors, incidents, meter }),
             listeners: Arc::default(),
+            #[cfg(feature = "otel")]
+            spans: super::spans::Spans::default(),
             info: Default::default(),
             sessions: Mutex::default(),
         }))
@@ -97,6 +108,7 @@ impl Server {
     /// A session of `client`, which came in through `door`.
     pub fn session(&self, client: &str, door: Door) -> Session {
         let name: Arc<str> = client.into();
+        self.meter().enters(door);
         *self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner).entry(Arc::clone(&name)).or_default() += 1;
         Session {
             front: Arc::clone(&self.0),
@@ -109,6 +121,42 @@ impl Server {
             until: CancellationToken::new(),
             subscribed: Arc::default(),
         }
+    }
+
+    /// Has the trail, if there is one, count somebody whom a door turned away.
+    pub fn turned_away(&self, stranger: Stranger) {
+        if let Some(audit) = self.0.plant.audit() {
+            audit.turned_away(stranger);
+        }
+    }
+
+    pub(super) fn plant(&self) -> &Plant {
+        &self.0.plant
+    }
+
+    pub(super) fn meter(&self) -> &Meter {
+        &self.0.shared.meter
+    }
+
+    /// A door is open, whether somebody came through it or not.
+    pub fn opened(&self, door: Door) {
+        self.meter().opened(door);
+    }
+
+    /// Says what the command line switched on that the tools do not show. The first word on it counts.
+    pub fn grant(&self, grants: Vec<&'static str>) {
+        self.meter().grant(grants);
+    }
+
+    /// The process was asked to end: it is not ready for more from now on.
+    pub fn leaves(&self) {
+        self.meter().leave();
+    }
+
+    /// Makes a span of every tool call with this. The first one counts.
+    #[cfg(feature = "otel")]
+    pub fn trace_with(&self, tracer: super::SpanMaker) {
+        self.0.spans.make_with(tracer);
     }
 
     /// Ends when every call that went on by itself has ended. To be bounded by the caller.
@@ -161,11 +209,17 @@ impl Session {
         self.closing.clone()
     }
 
+    /// What its client is in control of is given back, within a bound, whichever of its sessions took it.
+    pub async fn give_back(&self) {
+        self.front.plant.client_gone(&self.client).await;
+    }
+
     /// The session is over. When it was the last one of its client, what the plant holds for that client is given back,
     /// within a bound. To be called once, by the door.
     pub async fn end(&self) {
         self.closing.cancel();
         self.subscribed.end();
+        self.front.shared.meter.leaves(self.door);
         {
             let mut sessions = self.front.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             let left = sessions.get(&self.client).map_or(0, |open| open.saturating_sub(1));
@@ -184,29 +238,67 @@ impl Session {
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<Json, ToolError> {
-        self.front.registry.find_for(&request.name, self.read_only)?;
-        if let Some(BadArguments(value)) = context.extensions.get() {
-            return Err(bad_argument("", "object", &got(value)));
+        let begun = Instant::now();
+        let meter = &self.front.shared.meter;
+        let tool = self.front.registry.find_for(&request.name, self.read_only);
+        #[cfg(feature = "otel")]
+        let span = tool
+            .as_ref()
+            .ok()
+            .and_then(|tool| self.front.spans.begin(tool.spec().name, request.arguments.as_ref(), &context.meta.0.0));
+        let arguments = match context.extensions.get() {
+            Some(BadArguments(value)) => Err(bad_argument("", "object", &got(value))),
+            None => Ok(request.arguments.unwrap_or_default()),
+        };
+        // What is refused because there is no such tool is written down too.
+        let outcome = self.run(&request.name, arguments, context).await;
+        #[cfg(feature = "otel")]
+        if let Some(span) = span {
+            span.end(&outcome);
         }
-        self.run(&request.name, request.arguments.unwrap_or_default(), context).await
+        match tool {
+            Ok(tool) => meter.ended(tool.place(), begun.elapsed(), &outcome),
+            Err(error) => meter.refused(error.code()),
+        }
+        outcome
     }
 
-    /// Runs a tool, whatever asked for it.
+    /// Runs a tool, whatever asked for it, and writes it down if there is a trail and it could change something.
     pub(super) async fn run(
         &self,
         name: &str,
-        arguments: Map<String, Json>,
+        arguments: Result<Map<String, Json>, ToolError>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Json, ToolError> {
+        let entry = self.entry(name, arguments.as_ref().ok());
+        let answer = self.dispatch(name, arguments, entry.clone(), context).await;
+        if let (Some(entry), Err(error)) = (entry, &answer) {
+            entry.refuse(ending(error));
+        }
+        answer
+    }
+
+    async fn dispatch(
+        &self,
+        name: &str,
+        arguments: Result<Map<String, Json>, ToolError>,
+        entry: Option<Entry>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Json, ToolError> {
         let tool = self.front.registry.find_for(name, self.read_only)?;
+        let arguments = arguments?;
         let changes = !tool.spec().hints.read_only;
-        let begin =
-            |call: CallContext| {
-                let work = tool.start(self.front.plant.clone(), arguments, call);
-                work.map_err(|error| {
-                    if changes && error.certainty().is_none() { error.outcome(Outcome::NotRun) } else { error }
-                })
-            };
+        let begin = |call: CallContext| {
+            let call = CallContext { entry: entry.clone(), ..call };
+            let work = tool.start(self.front.plant.clone(), arguments, call);
+            let work = work.map_err(|error| {
+                if changes && error.certainty().is_none() { error.outcome(Outcome::NotRun) } else { error }
+            })?;
+            Ok(match entry {
+                Some(entry) => audited(entry, work),
+                None => work,
+            })
+        };
         // What a wait that ended says of a command that had begun: nothing.
         let in_doubt = |error: ToolError| {
             let doubt = changes && error.code() == super::ErrorCode::Cancelled;
@@ -237,6 +329,7 @@ impl Session {
             cancel: token.clone(),
             progress,
             deadline: self.front.longest_call.map(|longest| Instant::now() + longest),
+            entry: None,
             shared: Arc::clone(&self.front.shared),
         };
         let panicked = |panic: &str| call.internal(&format!("{what} panicked: {panic}"));

@@ -19,6 +19,7 @@ use super::{
     command::{Caller, Command, Release},
     listener::Listener,
     log,
+    meter::Meter,
     state::{Answered, CallId, NodeEvent, NodeState, Now, RunId, Send, SendWhat, SubscriptionId},
     ticket::Followed,
 };
@@ -50,7 +51,8 @@ pub(super) fn start(identity: Identity, links: Vec<Link>, hosted: bool) -> (Node
     let (releases, releases_rx) = mpsc::unbounded_channel();
     let (network_tx, network) = watch::channel(Arc::default());
     let name = identity.name.clone();
-    let shared = Shared { name: name.clone(), commands, releases, network, ids: AtomicU64::new(1) };
+    let shared =
+        Shared { name: name.clone(), commands, releases, network, ids: AtomicU64::new(1), meter: Meter::default() };
     let node = Node { shared: Arc::new(shared), tap: None };
     let epoch = Uuid::new_v4().simple().to_string();
     let mut state = NodeState::new(name, links.iter().map(|link| link.id), epoch, Uuid::new_v4().into_bytes());
@@ -318,8 +320,9 @@ impl Driver {
             NodeEvent::Resolved(id, outcome) => self.resolved(id, outcome),
             NodeEvent::Ticket(id, update) => self.tickets.update(id, update, now()),
             NodeEvent::Delivery(id, delivery) => {
-                if let Some(listener) = self.listeners.get(&id) {
-                    listener.deliver(delivery.into());
+                let fits = self.listeners.get(&id).is_none_or(|listener| listener.deliver(delivery.into()));
+                if !fits {
+                    self.node.shared.meter.fell_off();
                 }
             }
             NodeEvent::Run(incoming) => self.start_run(incoming),

@@ -16,14 +16,18 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Hands over without waiting. What falls off is told of at the place where it is missing.
-    pub(super) fn deliver(&self, heard: Heard) {
+    /// Hands over without waiting; false if there was no room. What falls off is told of at the place where it is missing.
+    pub(super) fn deliver(&self, heard: Heard) -> bool {
         let missed = self.missed.swap(0, Ordering::Relaxed);
         if missed > 0 && self.deliveries.try_send(Heard::Missed(missed)).is_err() {
             self.missed.fetch_add(missed + 1, Ordering::Relaxed);
-        } else if self.deliveries.try_send(heard).is_err() {
+            return false;
+        }
+        let fits = self.deliveries.try_send(heard).is_ok();
+        if !fits {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
+        fits
     }
 }
 

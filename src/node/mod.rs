@@ -23,6 +23,7 @@ mod driver;
 mod error;
 mod listener;
 mod log;
+mod meter;
 mod service;
 pub mod state;
 #[cfg(test)]
@@ -48,6 +49,7 @@ use self::{
 pub use self::{
     driver::Running,
     error::{CallError, Certainty, Doubt, NotSent},
+    meter::{BOUNDS_US, CallEnd, Distribution, Histogram, NodeCounts},
     service::{Later, Service, ServiceFuture},
     state::{
         Answered, Call, Commit, Exposed, Failure, Incoming, LinkState, METHOD_CODES, Roster, RunId, SNAPSHOT, Seen,
@@ -78,6 +80,7 @@ struct Shared {
     releases: mpsc::UnboundedSender<Release>,
     network: watch::Receiver<Arc<Network>>,
     ids: AtomicU64,
+    meter: meter::Meter,
 }
 
 /// What is known of the network at one moment.
@@ -259,6 +262,13 @@ impl Node {
 
     /// Makes a call and waits for its answer. Dropping the future stops the waiting and nothing else.
     pub async fn call(&self, call: Call) -> Result<Answer, CallError> {
+        let timed = self.shared.meter.begin();
+        let outcome = self.carry(call).await;
+        timed.end((&outcome).into());
+        outcome
+    }
+
+    async fn carry(&self, call: Call) -> Result<Answer, CallError> {
         let id = CallId(self.next_id());
         let correlation = Uuid::new_v4().hyphenated().to_string();
         let (answer, answered) = oneshot::channel();
@@ -330,6 +340,17 @@ impl Node {
     pub async fn departed(&self, peer: PeerName) {
         // A driver that is gone holds nothing for anybody.
         let _ = self.shared.commands.send(Command::Departed(peer)).await;
+    }
+
+    /// What it has counted so far.
+    pub fn counts(&self) -> NodeCounts {
+        let Shared { commands, meter, .. } = &*self.shared;
+        meter.counts(commands.max_capacity() - commands.capacity(), commands.max_capacity())
+    }
+
+    /// Whether the driver lives: without it nothing is sent and nothing heard any more.
+    pub fn is_alive(&self) -> bool {
+        !self.shared.commands.is_closed()
     }
 
     fn next_id(&self) -> u64 {

@@ -1,15 +1,17 @@
 //! The one function every verb that can change a plant passes before anything is sent.
 
-use super::{Plant, PlantError, Target};
+use super::{Plant, PlantError, Target, audit::Entry};
 use crate::contract::{Effect, Semantics};
 
 /// On whose behalf a verb acts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Principal {
     /// The client's name; `stdio` for the one on standard input.
     pub client: String,
     /// Whether this client may only look.
     pub read_only: bool,
+    /// Where it is written down, if it is.
+    pub entry: Option<Entry>,
 }
 
 /// What is about to be done.
@@ -25,6 +27,9 @@ impl Plant {
     /// Refuses what this bridge or this client may not do. Under read-only that is whatever the peer does not declare
     /// to be an observation.
     pub(super) fn permit(&self, principal: &Principal, action: &Action) -> Result<(), PlantError> {
+        if let Some(entry) = &principal.entry {
+            entry.addresses(&action.target);
+        }
         let looks = action.effect == Effect::Observe;
         if looks || !(self.settings().read_only || principal.read_only) {
             tracing::debug!(

@@ -1,6 +1,7 @@
 //! The verbs: what the bridge can do to a plant, one file each, as plain async functions over [`Node`]. [`Plant`] is
 //! what they share, once per process, whichever door a client came through.
 
+pub mod audit;
 mod baselines;
 mod call;
 mod capability;
@@ -14,6 +15,7 @@ mod error;
 mod fake_limits;
 mod fakes;
 mod gate;
+mod holdings;
 mod hub_tap;
 mod keys;
 mod known;
@@ -42,7 +44,10 @@ mod watch_read;
 mod watch_traffic;
 mod watches;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -64,6 +69,7 @@ pub(crate) use descriptions::is_fake;
 pub use error::{PlantError, Target};
 pub use fakes::{FakeList, FakeStarted, StartFake};
 pub use gate::Principal;
+pub use holdings::Holdings;
 pub use known::Status;
 use leases::Leases;
 pub use leases::{Authority, KnownAuthority};
@@ -118,6 +124,8 @@ struct Shared {
     fakes: Fakes,
     scripts: Option<Scripts>,
     recordings: recordings::Recordings,
+    audit: OnceLock<audit::Audit>,
+    meter: holdings::Meter,
 }
 
 /// How this process looks at its plant.
@@ -184,8 +192,30 @@ impl Plant {
             fakes,
             scripts,
             recordings,
+            audit: OnceLock::new(),
+            meter: holdings::Meter::default(),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// The same, writing down whatever could change it, if there is a trail. Only the first one counts.
+    #[must_use]
+    pub fn audited(self, trail: impl Into<Option<audit::Audit>>) -> Self {
+        if let Some(trail) = trail.into() {
+            // Of a second one nobody hears.
+            let _ = self.shared.audit.set(trail);
+        }
+        self
+    }
+
+    /// The trail, if there is one.
+    pub fn audit(&self) -> Option<&audit::Audit> {
+        self.shared.audit.get()
+    }
+
+    /// How the trail is; off if there is none.
+    pub fn audit_status(&self) -> audit::AuditStatus {
+        self.audit().map(audit::Audit::status).unwrap_or_default()
     }
 
     /// Our own name on the network.

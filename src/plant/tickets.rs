@@ -107,6 +107,12 @@ impl Tickets {
         open.chain(mine().filter(|kept| kept.has_ended())).take(NAMED).map(|kept| kept.view()).collect()
     }
 
+    /// How many are open, and how many are kept.
+    pub(super) fn count(&self) -> (usize, usize) {
+        let kept = self.swept();
+        (kept.iter().filter(|ticket| !ticket.has_ended()).count(), kept.len())
+    }
+
     /// What is kept, without what was kept long enough.
     fn swept(&self) -> MutexGuard<'_, VecDeque<Arc<Ticket>>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -147,6 +147,7 @@ impl Plant {
         let Listening { heard, interrupted, .. } = listening;
         let (declared, nearest) = Declared::of(description.as_deref(), &stream).parts();
         undeclared_is_not_gapless(&mut loss, &stream, declared, after.as_ref());
+        self.shared.meter.told(&loss);
         let fake = description.is_some_and(|known| is_fake(&known));
         let cursor = after;
         Ok(EventsWatched { stream, heard, loss, cursor, told, took, full, interrupted, declared, nearest, fake })

@@ -368,6 +368,7 @@ impl Plant {
         }
         let end = read.reached.cursor().cloned();
         undeclared_is_not_gapless(&mut read.loss, &stream, read.line.declared, end.as_ref());
+        self.shared.meter.told(&read.loss);
         read.fake = self.speaks_as_fake(&stream.peer).await;
         Ok(read)
     }

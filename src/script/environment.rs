@@ -138,6 +138,8 @@ mod tests {
             "SOURCE_RPC_MQTT_PASSWORD",
             "SOURCE_RPC_MCP_TOKEN",
             "PLANTBRIDGE_TOKEN",
+            "NOTIFY_SOCKET",
+            "WATCHDOG_USEC",
             "PLANTBRIDGE_MQTT_PASSWORD",
             "PLANTBRIDGE_MCP_TOKEN",
             "AWS_SECRET_ACCESS_KEY",

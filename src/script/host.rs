@@ -249,6 +249,11 @@ impl Scripts {
         Ok(record::output(run, &lines, after, most.min(LINES), bytes))
     }
 
+    /// How many run, or are about to.
+    pub fn running_now(&self) -> usize {
+        self.shared.table().values().filter(|slot| slot.is_taken()).count()
+    }
+
     fn running(&self, name: &ScriptName) -> Option<Arc<Run>> {
         let run = self.shared.table().get(name)?.run.clone()?;
         run.ended().is_none().then_some(run)

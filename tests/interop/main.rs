@@ -10,13 +10,16 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+mod book;
 mod brokers;
 mod calls;
 mod clients;
+mod composed;
 mod doctor;
 mod fakes;
 mod foreign;
 mod hub;
+mod metrics;
 mod misbehaviour;
 mod one_state;
 mod people;
@@ -31,5 +34,7 @@ mod state;
 mod support;
 mod tls;
 mod traffic;
+#[cfg(target_os = "linux")]
+mod unit;
 mod watch;
 mod web;

@@ -10,7 +10,7 @@ import { Keys, stranger } from './signing.mjs';
 const here = path.dirname(fileURLToPath(import.meta.url));
 export const installed = process.env.PLANTBRIDGE_INTEROP_NODE ?? path.join(here, '../../target/interop/node');
 const require = createRequire(path.join(installed, 'package.json'));
-const mqtt = require('mqtt');
+export const mqtt = require('mqtt');
 const msgpack = require('@msgpack/msgpack');
 
 export const MSGPACK = 'application/msgpack';

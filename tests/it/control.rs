@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use plantbridge::{
     contract::{Contract, ServedNamespace},
+    door::{auth::Keys, http::HttpConfig},
     link::LinkEvent,
+    mcp::tools,
     node::{Exposed, Identity, Incoming, Node, Service, ServiceFuture, Serving, state::MAILBOX},
     plant::Plant,
     wire::{Map, PeerName, Request, Value, frame::Answer, json::from_json},
@@ -13,6 +15,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     harness::{Client, Setup},
+    http::{HOST, Open, TYPE, call, post},
     over::{Over, meets, over_both, over_each_link},
     plant::bridge_over,
     silence::{ByHand, attached, error_of, name, refusal},
@@ -60,6 +63,33 @@ async fn refused_call(client: &mut Client, hand: &mut ByHand) -> Json {
     let (_, request) = hand.request().await;
     hand.answer(&request, refusal("NotInControl", "press.close requires authority")).await;
     error_of(client).await
+}
+
+/// F-34: what a client controls is given back once its token is gone, or lets it only look.
+#[tokio::test]
+async fn control_does_not_outlast_the_right_to_it() {
+    let keys = |text: &str| Keys::parse(text).unwrap();
+    let mine = r#"{"tokens": {"key-a": {"name": "a"}}}"#;
+    let others = r#"{"tokens": {"key-b": {"name": "b"}}}"#;
+    let looking = r#"{"tokens": {"key-a": {"name": "a", "read_only": true}}}"#;
+    for after in [others, looking] {
+        let (plant, mut hand) = ByHand::plant().await;
+        let client = Client::over(plant, tools::all(), &Setup::default());
+        let door = Open::of(client.server.clone(), keys(mine), HttpConfig::default()).await;
+        let take = call(&json!(1), "take_control", &press(json!({"seconds": 60})));
+        let mut wire = door.connect().await;
+        wire.send(&post(&[HOST, TYPE, "Authorization: Bearer key-a"], &take)).await;
+        let (_, request) = hand.request().await;
+        assert_eq!(request.method, "$acquire");
+        grant(&hand, &request, 1).await;
+        let told = wire.told().await.json();
+        assert_eq!(told["result"]["structuredContent"]["controlled"], "works.press", "{told}");
+        door.rules.set(Open::letting_in(keys(after)));
+        let (_, request) = hand.request().await;
+        assert_eq!(request.method, "$release", "{after}");
+        hand.answer(&request, Answer::Value(Some("ok".into()))).await;
+        door.closed().await;
+    }
 }
 
 /// semantics.md 10.3: a lease is renewed at half its life, for as long as it is held, and not after it was given back.
@@ -389,7 +419,7 @@ async fn control_is_refused_where_there_is_none(over: Over) {
         assert_eq!(told["structuredContent"]["error"]["code"], code, "{told}");
     }
     let (plant, _works) = pressed(over, true).await;
-    let mut client = Client::over(plant, plantbridge::mcp::tools::all(), &Setup::default());
+    let mut client = Client::over(plant, tools::all(), &Setup::default());
     client.initialize("2025-06-18").await;
     for tool in ["take_control", "release_control"] {
         let told = client.call(tool, press(json!({}))).await;

@@ -75,7 +75,7 @@ impl Bridge {
     async fn start(&self, name: &str) -> Result<(), PlantError> {
         let request =
             StartFake { name: Some(name.into()), source: ContractSource::Inline(from_json(boiler())), script: None };
-        let principal = Principal { client: "test".into(), read_only: false };
+        let principal = Principal { client: "test".into(), read_only: false, entry: None };
         self.plant.start_fake(&principal, request, &CancellationToken::new()).await.map(drop)
     }
 
@@ -484,7 +484,7 @@ async fn a_start_that_is_given_up_leaves_nothing() {
             };
             timeout(PATIENCE, free).await.expect("the name is free again");
         }
-        let principal = Principal { client: "test".into(), read_only: false };
+        let principal = Principal { client: "test".into(), read_only: false, entry: None };
         bridge.plant.stop_fake(&principal, "double").await.unwrap();
         sees(&bridge.node, "double", false).await;
         assert_eq!(late_presence(&broker.url(), "double").await, None);

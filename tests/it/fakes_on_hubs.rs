@@ -78,7 +78,7 @@ impl Bridge {
     async fn start(&self, name: &str) -> Result<Vec<String>, PlantError> {
         let request =
             StartFake { name: Some(name.into()), source: ContractSource::Inline(from_json(boiler())), script: None };
-        let principal = Principal { client: "test".into(), read_only: false };
+        let principal = Principal { client: "test".into(), read_only: false, entry: None };
         let started = self.plant.start_fake(&principal, request, &CancellationToken::new()).await?;
         Ok(started.warnings)
     }

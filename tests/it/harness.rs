@@ -28,6 +28,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::codes_of_tools;
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EchoArgs {
@@ -265,7 +267,9 @@ impl Client {
 
     /// Calls a tool and reads its result, which must be the next line.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Json) -> Json {
-        self.ask("tools/call", &json!({"name": tool, "arguments": arguments})).await["result"].take()
+        let result = self.ask("tools/call", &json!({"name": tool, "arguments": arguments})).await["result"].take();
+        codes_of_tools::check(tool, &result);
+        result
     }
 
     /// Nothing else was answered, and the session goes on.

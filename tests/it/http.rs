@@ -1,12 +1,16 @@
 //! The HTTP door, as raw bytes over TCP: what a client, a web page and a stranger may throw at it (tools.md 8).
 
-use std::{net::SocketAddr, sync::atomic::Ordering, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::atomic::Ordering,
+    time::Duration,
+};
 
 use plantbridge::{
     door::{
         auth::Keys,
         hosts::Hosts,
-        http::{DoorTls, HttpConfig, HttpDoor, Rules},
+        http::{DoorTls, HttpConfig, HttpDoor, Rules, RulesHandle},
     },
     mcp::{Offer, Registry, Server, load::Limits, server::Config, tools},
 };
@@ -41,6 +45,8 @@ const PAGE: &str = "https://console.example";
 /// An open door.
 pub(crate) struct Open {
     pub(crate) address: SocketAddr,
+    /// What changes who and what it lets in.
+    pub(crate) rules: RulesHandle,
     switches: Option<Switches>,
     pub(crate) stop: CancellationToken,
     ended: JoinHandle<()>,
@@ -59,11 +65,17 @@ impl Open {
 
     pub(crate) async fn of(server: Server, keys: Keys, config: HttpConfig) -> Self {
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
-        let hosts = Hosts::new(local.ip(), &["plant.example".into()], &[PAGE.into()]).unwrap();
-        let door = HttpDoor::bind(local, Rules { keys, hosts, tls: None }, config).await.unwrap();
-        let (address, stop) = (door.address().unwrap(), CancellationToken::new());
+        let door = HttpDoor::bind(local, Self::letting_in(keys), config).await.unwrap();
+        let (address, rules, stop) = (door.address().unwrap(), door.rules(), CancellationToken::new());
         let ended = tokio::spawn(door.serve(server, stop.clone()));
-        Self { address, switches: None, stop, ended }
+        Self { address, rules, switches: None, stop, ended }
+    }
+
+    /// The usual rules, for clients with these keys.
+    pub(crate) fn letting_in(keys: Keys) -> Rules {
+        let local = Ipv4Addr::LOCALHOST.into();
+        let hosts = Hosts::new(local, &["plant.example".into()], &[PAGE.into()]).unwrap();
+        Rules { keys, hosts, tls: None }
     }
 
     pub(crate) async fn anybody() -> Self {
@@ -80,7 +92,7 @@ impl Open {
     }
 
     pub(crate) async fn connect(&self) -> Wire {
-        Wire { stream: TcpStream::connect(self.address).await.unwrap(), read: Vec::new() }
+        Wire::at(self.address).await
     }
 
     /// It closes when it is asked to, and nothing is left.
@@ -100,8 +112,8 @@ pub(crate) struct Wire {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) status: u16,
-    head: String,
-    body: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Told {
@@ -145,6 +157,19 @@ pub(crate) fn echo(text: &str) -> Vec<u8> {
 }
 
 impl Wire {
+    pub(crate) fn to(stream: TcpStream) -> Self {
+        Self { stream, read: Vec::new() }
+    }
+
+    pub(crate) async fn at(address: SocketAddr) -> Self {
+        Self::to(TcpStream::connect(address).await.unwrap())
+    }
+
+    /// Where the other end is.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.stream.peer_addr().unwrap()
+    }
+
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
@@ -894,14 +919,14 @@ impl Agent {
 
 /// The binary with a door, on a network nobody is on.
 #[cfg(unix)]
-struct Process {
-    child: tokio::process::Child,
+pub(crate) struct Process {
+    pub(crate) child: tokio::process::Child,
     said: tokio::io::Lines<tokio::io::BufReader<tokio::process::ChildStderr>>,
 }
 
 #[cfg(unix)]
 impl Process {
-    fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         use tokio::io::AsyncBufReadExt;
         let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_plantbridge"));
         for name in ["BROKER", "READ_ONLY", "MQTT_USERNAME", "MQTT_PASSWORD", "MCP_TOKEN"] {
@@ -916,7 +941,7 @@ impl Process {
     }
 
     /// The next line on standard error that holds this.
-    async fn says(&mut self, what: &str) -> String {
+    pub(crate) async fn says(&mut self, what: &str) -> String {
         loop {
             let line = timeout(PATIENCE, self.said.next_line()).await.expect("it says something").unwrap();
             let line = line.unwrap_or_else(|| panic!("it never says {what:?}"));
@@ -926,21 +951,28 @@ impl Process {
         }
     }
 
-    async fn connect(&mut self) -> Wire {
-        let line = self.says("MCP over HTTP is at http://").await;
-        let (_, rest) = line.split_once("http://").unwrap();
-        let stream = TcpStream::connect(rest.split('/').next().unwrap()).await.unwrap();
-        Wire { stream, read: Vec::new() }
+    pub(crate) async fn connect(&mut self) -> Wire {
+        Wire::at(self.address().await).await
     }
 
-    async fn code(&mut self) -> i32 {
+    /// Where its door is, once it says so.
+    pub(crate) async fn address(&mut self) -> SocketAddr {
+        let line = self.says("MCP over HTTP is at http").await;
+        line.split_once("://").unwrap().1.split('/').next().unwrap().parse().unwrap()
+    }
+
+    pub(crate) async fn code(&mut self) -> i32 {
         timeout(PATIENCE, self.child.wait()).await.expect("it ends").unwrap().code().unwrap()
     }
 
-    fn terminate(&self) {
-        use rustix::process::{Pid, Signal, kill_process};
+    pub(crate) fn terminate(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        use rustix::process::{Pid, kill_process};
         let pid = Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
-        kill_process(pid, Signal::TERM).unwrap();
+        kill_process(pid, signal).unwrap();
     }
 }
 

@@ -9,12 +9,16 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "values are written down where they are passed")]
 
+mod audit;
 #[expect(dead_code, reason = "the interop tests use all of it")]
 #[path = "../interop/support/authority.rs"]
 mod authority;
 #[cfg(feature = "demo")]
 mod bakery;
 mod by_hand;
+mod codes_of_tools;
+#[cfg(all(feature = "demo", unix))]
+mod config;
 mod context;
 mod contracts;
 mod control;
@@ -42,6 +46,7 @@ mod link_signing;
 mod link_websocket;
 mod links;
 mod mcp;
+mod metrics;
 mod names;
 mod node;
 mod over;
@@ -66,6 +71,7 @@ mod subscriptions;
 mod supervise;
 mod tap;
 mod tidy;
+mod tidy_book;
 mod tools;
 #[cfg(feature = "demo")]
 mod traffic;

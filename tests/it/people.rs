@@ -1,6 +1,7 @@
 //! The subcommands for people: the real binary, the embedded broker, the bakery, and a peer that means no good.
 
 use std::{
+    collections::BTreeSet,
     process::{Output, Stdio},
     sync::Arc,
     time::{Duration, Instant},
@@ -28,7 +29,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The binary, with none of what the environment of the test may say.
 pub(crate) fn plantbridge(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plantbridge"));
-    for name in ["BROKER", "READ_ONLY", "MQTT_USERNAME", "MQTT_PASSWORD"] {
+    for name in ["BROKER", "READ_ONLY", "MQTT_USERNAME", "MQTT_PASSWORD", "LOG", "HEALTH_URL"] {
         command.env_remove(format!("PLANTBRIDGE_{name}")).env_remove(format!("SOURCE_RPC_{name}"));
     }
     command.env_remove("RUST_LOG").args(arguments).stdin(Stdio::null()).kill_on_drop(true);
@@ -554,6 +555,33 @@ async fn completions_and_the_manual_come_from_the_command_line() {
         assert!(told.out.contains(section), "{section}");
     }
     assert_eq!(ended(&mut plantbridge(&["man", "nope"])).await.code, 2);
+}
+
+/// What a package installs: a page of everything, one a subcommand, and none of what only a bridge starts.
+#[tokio::test]
+async fn every_page_of_the_manual_can_be_written() {
+    let scratch = tempfile::tempdir().expect("a scratch folder can be made");
+    let folder = scratch.path().join("made/by/it");
+    let into = folder.to_str().expect("it is text");
+    let told = ended(&mut plantbridge(&["man", "--into", into])).await;
+    assert_eq!((told.code, told.out.as_str(), told.err.as_str()), (0, "", ""));
+    let pages = std::fs::read_dir(&folder).expect("it was made");
+    let pages: BTreeSet<String> =
+        pages.map(|page| page.expect("it can be read").file_name().to_string_lossy().into_owned()).collect();
+    for page in ["plantbridge.1", "plantbridge-mcp.1", "plantbridge-call.1", "plantbridge-man.1"] {
+        assert!(pages.contains(page), "{pages:?}");
+    }
+    for page in ["plantbridge-help.1", "plantbridge-supervise.1", "plantbridge-handlers.1"] {
+        assert!(!pages.contains(page), "{pages:?}");
+    }
+    let call = std::fs::read_to_string(folder.join("plantbridge-call.1")).expect("it is there");
+    assert_eq!(call, ended(&mut plantbridge(&["man", "call"])).await.out, "the page is the one that is printed");
+
+    let told = ended(&mut plantbridge(&["man", "call", "--into", into])).await;
+    assert!(told.code == 2 && told.err.contains("--into"), "{}", told.err);
+    let file = folder.join("plantbridge.1");
+    let told = ended(&mut plantbridge(&["man", "--into", file.to_str().expect("it is text")])).await;
+    assert!(told.code == 1 && told.err.contains("plantbridge.1"), "{}", told.err);
 }
 
 /// Everything a terminal would obey, and a line that pretends to be ours.

@@ -300,7 +300,12 @@ impl Wire {
 
     /// A stream that listens.
     async fn listens(&mut self, uris: &[&str]) {
-        self.send(&post(&[HOST, TYPE, BOTH, NEWEST, LISTEN], &listening(uris))).await;
+        self.listens_as(&[], uris).await;
+    }
+
+    /// The same with these headers besides.
+    async fn listens_as(&mut self, headers: &[&str], uris: &[&str]) {
+        self.send(&post(&[&[HOST, TYPE, BOTH, NEWEST, LISTEN], headers].concat(), &listening(uris))).await;
         let head = self.head().await;
         assert!(head.contains("content-type: text/event-stream"), "{head}");
         assert_eq!(self.event().await["method"], "notifications/subscriptions/acknowledged");
@@ -347,6 +352,31 @@ async fn a_door_that_closes_ends_its_streams() {
     assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!("l"), &json!("complete")), "{last}");
     assert_eq!(wire.chunk().await, "", "the stream ends");
     drop(wire);
+    door.closed().await;
+}
+
+/// What listens does not outlast the token that it was asked for with, or the time when none was needed; what is asked for with
+/// the new one does.
+#[tokio::test]
+async fn a_stream_ends_with_the_token_it_was_asked_for_with() {
+    let named = |key: &str| Keys::parse(&format!(r#"{{"tokens": {{"{key}": {{"name": "a"}}}}}}"#)).unwrap();
+    let (door, _hand) = door(HttpConfig::default()).await;
+    let ends = async |mut wire: Wire| {
+        let last = wire.event().await;
+        assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!("l"), &json!("complete")), "{last}");
+        assert_eq!(wire.chunk().await, "", "the stream ends");
+    };
+    let mut nobody = door.connect().await;
+    nobody.listens(&["plant://status"]).await;
+    door.rules.set(Open::letting_in(named("key-1")));
+    ends(nobody).await;
+    let (mut first, mut second) = (door.connect().await, door.connect().await);
+    first.listens_as(&["Authorization: Bearer key-1"], &["plant://status"]).await;
+    door.rules.set(Open::letting_in(named("key-2")));
+    ends(first).await;
+    second.listens_as(&["Authorization: Bearer key-2"], &["plant://status"]).await;
+    door.rules.set(Open::letting_in(Keys::parse(r#"{"tokens": {"key-3": {"name": "b"}}}"#).unwrap()));
+    ends(second).await;
     door.closed().await;
 }
 

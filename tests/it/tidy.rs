@@ -2,7 +2,7 @@
 //!
 //! Nothing is compiled for these checks; they read files. Source is read with comments and literals blanked, so that a
 //! word in a sentence is never mistaken for code. `UPDATE_README=1 cargo test --test it tidy` rewrites the generated
-//! tables of README.md.
+//! parts of README.md and of the book.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -59,15 +59,19 @@ fn every_folder_is_a_layer() {
 /// Invariant 2: each foreign protocol crate is named in one place.
 #[test]
 fn each_protocol_crate_is_named_in_one_place() {
-    let homes: [(&str, &[&str]); 10] = [
+    let homes: [(&str, &[&str]); 14] = [
         ("rumqttc", &["src/link/mqtt/"]),
         ("tokio_tungstenite", &["src/link/hub/", "src/link/mqtt/websocket.rs"]),
         ("tokio_rustls", &["src/link/tls.rs", "src/link/trust.rs", "src/door/http/tls.rs"]),
         ("mqtt5", &["src/demo/broker.rs"]),
         ("rmcp", &["src/mcp/", "src/door/", "src/demo/tour"]),
+        ("opentelemetry", &["src/mcp/spans.rs", "src/cli/otel.rs"]),
+        ("opentelemetry_sdk", &["src/mcp/spans.rs", "src/cli/otel.rs"]),
+        ("opentelemetry_otlp", &["src/cli/otel.rs"]),
         ("hyper", &["src/door/http"]),
         ("hyper_util", &["src/door/http"]),
         ("http_body_util", &["src/door/http"]),
+        ("toml", &["src/cli/config/"]),
         ("ed25519_dalek", &["src/wire/signing/key.rs"]),
         // Only the process that runs the code of a fake comes there.
         ("rquickjs", &["src/fake/code/engine.rs", "src/fake/code/convert.rs"]),
@@ -152,6 +156,8 @@ fn tasks_begin_in_few_places() {
         "src/plant/control.rs",
         // A tap that nobody waits for any more is given back to its hub, within two seconds a step.
         "src/plant/hub_tap.rs",
+        // Two threads a trail: nobody else waits for its disk.
+        "src/plant/audit/writer.rs",
         // A disk that is waited for, and a comparison that takes its time: each beside the task that drives the network.
         "src/plant/contracts/",
         "src/demo/",
@@ -311,30 +317,35 @@ fn nothing_points_outside() {
 /// README.md shows the tools and the error codes that the binary has.
 #[test]
 fn the_tables_of_the_readme_are_fresh() {
-    let path = at("README.md");
-    let readme = fs::read_to_string(&path).unwrap();
-    let mut fresh = readme.clone();
-    for (name, table) in [("tools", registry::tools_table(&tools::all())), ("errors", codes::errors_table())] {
+    keep_fresh("README.md", &[("tools", registry::tools_table(&tools::all())), ("errors", codes::errors_table())]);
+}
+
+/// What a document holds between `<!-- NAME: begin -->` and `<!-- NAME: end -->` is as given; UPDATE_README makes it so.
+pub(crate) fn keep_fresh(document: &str, parts: &[(&str, String)]) {
+    let path = at(document);
+    let written = fs::read_to_string(&path).unwrap();
+    let mut fresh = written.clone();
+    for (name, part) in parts {
         let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
-        let (before, rest) = fresh.split_once(&begin).unwrap_or_else(|| panic!("README.md lacks {begin}"));
-        let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("README.md lacks {end}"));
-        fresh = format!("{before}{begin}{}\n{end}{after}", table.trim_end());
+        let (before, rest) = fresh.split_once(&begin).unwrap_or_else(|| panic!("{document} lacks {begin}"));
+        let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("{document} lacks {end}"));
+        fresh = format!("{before}{begin}{}\n{end}{after}", part.trim_end());
     }
     if std::env::var_os("UPDATE_README").is_some() {
         fs::write(path, fresh).unwrap();
         return;
     }
-    assert!(readme == fresh, "README.md is stale; UPDATE_README=1 cargo test --test it tidy rewrites its tables");
+    assert!(written == fresh, "{document} is stale; UPDATE_README=1 cargo test --test it tidy rewrites its tables");
 }
 
 /// A path in a document exists, and so does a test it cites as `file::name`.
 #[test]
 fn the_documents_point_at_what_is_there() {
-    let roots = ["src/", "tests/", "benches/", "xtask/", ".ci/", ".config/"];
+    let roots = ["src/", "tests/", "benches/", "xtask/", "docker/", ".ci/", ".config/"];
     // Written by others, and there only once they are.
     let mut wrong = Vec::new();
-    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
-        for quoted in quoted(&fs::read_to_string(at(document)).unwrap()) {
+    for document in documents() {
+        for quoted in quoted(&fs::read_to_string(at(&document)).unwrap()) {
             let (path, name) =
                 quoted.split_once("::").map_or((quoted.as_str(), None), |(path, name)| (path, Some(name)));
             if !roots.iter().any(|root| path.starts_with(root)) {
@@ -713,7 +724,19 @@ fn quoted(text: &str) -> Vec<String> {
     code.chain(links).collect()
 }
 
-fn at(path: impl AsRef<Path>) -> PathBuf {
+/// What is written for people: what stands at the root, and the book.
+pub(crate) fn documents() -> Vec<String> {
+    let markdown = |path: &Path| path.extension().is_some_and(|end| end == "md");
+    let book = files(Path::new("docs")).into_iter().filter(|path| markdown(path));
+    let book = book.map(|path| path.to_str().unwrap().replace('\\', "/"));
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(book)
+        .collect()
+}
+
+pub(crate) fn at(path: impl AsRef<Path>) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
@@ -739,7 +762,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[track_caller]
-fn assert_none(wrong: &[String]) {
+pub(crate) fn assert_none(wrong: &[String]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

@@ -13,6 +13,11 @@ use crate::command::{answers, find, first_line, run};
 /// Installs whatever is missing.
 pub(crate) fn all() -> Result<(), String> {
     mosquitto()?;
+    // They read compose files as Docker does, and units as systemd does; neither has to run for that.
+    programs(&[("docker-compose", "docker-compose")])?;
+    if cfg!(target_os = "linux") {
+        programs(&[("systemd-analyze", "systemd")])?;
+    }
     node_tree()?;
     python(&target()?.join("interop/venv"))
 }
@@ -40,26 +45,37 @@ pub(crate) fn target() -> Result<PathBuf, String> {
     me.ancestors().nth(2).map(Path::to_owned).ok_or_else(|| format!("{} is in no target folder", me.display()))
 }
 
-fn mosquitto() -> Result<(), String> {
-    let found = program("mosquitto", "mosquitto")?;
-    println!("mosquitto: {}", found.display());
-    Ok(())
+/// A mosquitto of the system, or Debian's.
+pub(crate) fn mosquitto() -> Result<(), String> {
+    if let Some(found) = find("mosquitto") {
+        println!("mosquitto: {}", found.display());
+        return Ok(());
+    }
+    debian(&["mosquitto"])
 }
 
-/// Where a program of the system is; if it is nowhere, the Debian package that has it is installed.
+/// Installs the packages, each beside the program it brings, whose programs are missing.
+pub(crate) fn programs(wanted: &[(&str, &str)]) -> Result<(), String> {
+    let missing = wanted.iter().filter(|(program, _)| find(program).is_none());
+    let missing: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    if missing.is_empty() { Ok(()) } else { debian(&missing) }
+}
+
+/// Where a program of the system is; if it is nowhere, the package that brings it is installed.
 pub(crate) fn program(name: &str, package: &str) -> Result<PathBuf, String> {
-    if let Some(found) = find(name) {
-        return Ok(found);
-    }
-    let Some(apt) = find("apt-get") else {
-        return Err(format!("{name} is not installed and apt-get is not here: install {package} and run this again"));
-    };
-    println!("{name}: installing it with apt-get (package {package})");
+    programs(&[(name, package)])?;
+    find(name).ok_or_else(|| format!("the package {package} is installed, and {name} is still not found"))
+}
+
+/// Installs packages of Debian.
+pub(crate) fn debian(packages: &[&str]) -> Result<(), String> {
+    let names = packages.join(", ");
+    let apt = find("apt-get").ok_or_else(|| format!("apt-get is not here: install {names} and run this again"))?;
+    println!("installing with apt-get: {names}");
     run(Command::new(&apt).arg("update").arg("-qq"))?;
     let mut install = Command::new(&apt);
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    run(install.args(["install", "-y", "-qq", "--no-install-recommends", package]))?;
-    find(name).ok_or_else(|| format!("the package {package} is installed, and {name} is still not found"))
+    run(install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages))
 }
 
 fn node(tree: &Path) -> Result<PathBuf, String> {
@@ -131,11 +147,20 @@ impl Stamp {
     }
 }
 
-fn create(folder: &Path) -> Result<(), String> {
+/// What is in a folder, sorted.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let read = fs::read_dir(folder).map_err(failed)?;
+    let mut paths = read.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    paths.sort();
+    Ok(paths)
+}
+
+pub(crate) fn create(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::copy(from, to).map(drop).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
 }
 

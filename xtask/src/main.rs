@@ -9,8 +9,11 @@ mod bench;
 mod command;
 mod conform;
 mod count;
+mod dist;
 mod fuzz;
+mod image;
 mod install;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -24,6 +27,9 @@ fn main() -> ExitCode {
         Some((chore, rest)) if chore == "count" => count::run(rest),
         Some((chore, rest)) if chore == "fuzz" => fuzz::run(rest),
         Some((chore, rest)) if chore == "layout" => bench::layout::run(rest),
+        Some((chore, rest)) if chore == "soak" => soak::run(rest),
+        Some((chore, rest)) if chore == "dist" => dist::run(rest),
+        Some((chore, rest)) if chore == "image" => image::run(rest),
         Some((chore, [])) if chore == "install" => install::all(),
         _ => Err(USAGE.to_owned()),
     };
@@ -51,4 +57,13 @@ usage: cargo xtask <chore>
   layout [--binary FILE]
                    trace a session of the release binary (needs valgrind) and write build/startup.ld, by which a
                    release is laid out; after a change that moves much of what runs in every session
-  install          only install: mosquitto, and under target/interop a Node and a Python tree";
+  soak [--for TIME] [--seed N] [--binary FILE]
+                   use the bridge for five minutes, or 90s, 5m, 2h, on a network that fails as the seed's plan says, and
+                   check that no command ran twice, that what was said is true, and that nothing is left
+  dist [--quick] [--target TRIPLE]... [--binary FILE]
+                   make the archives of a release below target/dist: static binaries and what goes with them; --quick
+                   compiles in a fifth of the time what nobody should use; --binary packs that file instead of building one
+  image [runtime | dev] [--from FOLDER]
+                   build the images from a release (as root), start them without an engine, and hold them to docker/README.md;
+                   --from takes an archive that was unpacked instead of making one
+  install          only install: mosquitto and docker-compose, and under target/interop a Node and a Python tree";

@@ -113,6 +113,11 @@ pub(super) fn piece(status: StatusCode, message: &impl Serialize) -> Response<An
     response
 }
 
+/// A text, of a type that the caller says.
+pub(super) fn text(bytes: Bytes) -> Response<Answer> {
+    Response::new(Answer::Piece(Some(bytes)))
+}
+
 /// A stream of events that begins with `first`.
 pub(super) fn events(first: &ServerJsonRpcMessage, rest: Exchange, quiet: Silence) -> Response<Answer> {
     let mut response = Response::new(Answer::Events { first: Some(event(first)), rest, quiet });

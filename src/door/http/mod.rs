@@ -12,10 +12,13 @@ mod answer;
 mod clients;
 mod exchange;
 mod headers;
+mod look;
+mod meter;
 mod places;
 mod protocol;
 mod quiet;
 mod request;
+mod rules;
 mod slow;
 mod straight;
 mod streams;
@@ -31,13 +34,16 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{auth::Keys, hosts::Hosts};
-use crate::mcp::{Server, server::Session};
+use crate::mcp::{Door, Server, server::Session};
 use clients::{Clients, Connection};
+pub use meter::Meters;
+use meter::Purpose;
 use places::{Place, Places};
 use quiet::{Quiet, Refused};
 #[doc(hidden)]
 pub use request::judged;
+use rules::Reader;
+pub use rules::{Rules, RulesHandle};
 use slow::Impatient;
 use straight::Nobodies;
 pub use tls::DoorTls;
@@ -78,23 +84,13 @@ impl Default for HttpConfig {
     }
 }
 
-/// Who and what is let in.
-#[derive(Clone, Debug)]
-pub struct Rules {
-    /// Whose tokens are known.
-    pub keys: Keys,
-    /// Under which names, and to which pages, the door answers.
-    pub hosts: Hosts,
-    /// The certificate it shows; without one it speaks plainly.
-    pub tls: Option<DoorTls>,
-}
-
 /// An open door.
 #[derive(Debug)]
 pub struct HttpDoor {
     listener: TcpListener,
-    rules: Rules,
+    rules: RulesHandle,
     config: HttpConfig,
+    meters: Meters,
 }
 
 /// Bytes a head may have, and headers.
@@ -117,8 +113,10 @@ struct Hall<H> {
     show: Box<dyn Fn(Session) -> H + Send + Sync>,
     /// Whether it is shown just the session, so that a request can go to it straight.
     plain: bool,
+    purpose: Purpose,
+    meters: Meters,
     nobodies: Nobodies,
-    rules: Rules,
+    rules: Reader,
     config: HttpConfig,
     clients: Clients,
     /// Tasks of connections and of their requests.
@@ -137,7 +135,19 @@ struct Hall<H> {
 impl HttpDoor {
     /// Binds the door; port 0 takes a free one.
     pub async fn bind(address: SocketAddr, rules: Rules, config: HttpConfig) -> io::Result<Self> {
-        Ok(Self { listener: TcpListener::bind(address).await?, rules, config })
+        let (rules, meters) = (RulesHandle::new(rules), Meters::default());
+        Ok(Self { listener: TcpListener::bind(address).await?, rules, config, meters })
+    }
+
+    /// What changes its rules, also while it is served.
+    pub fn rules(&self) -> RulesHandle {
+        self.rules.clone()
+    }
+
+    /// The same door, which counts where others of the process do.
+    #[must_use]
+    pub fn counted_in(self, meters: Meters) -> Self {
+        Self { meters, ..self }
     }
 
     /// Where it is.
@@ -148,7 +158,7 @@ impl HttpDoor {
     /// Serves until `stop` asks for the end; then calls that run are waited for, within a bound, and what the plant holds
     /// for the clients is given back.
     pub async fn serve(self, server: Server, stop: CancellationToken) {
-        self.open(server, |session| session, true, stop).await;
+        self.open(server, |session| session, (Purpose::Mcp, true), stop).await;
     }
 
     /// The same, showing the SDK what `show` makes of a session: a server that the conformance suite is run against has
@@ -159,27 +169,37 @@ impl HttpDoor {
         show: impl Fn(Session) -> H + Send + Sync + 'static,
         stop: CancellationToken,
     ) {
-        self.open(server, show, false, stop).await;
+        self.open(server, show, (Purpose::Mcp, false), stop).await;
+    }
+
+    /// Serves nothing but what watches the process: `/healthz`, `/readyz` and `/metrics`.
+    pub async fn watch(self, server: Server, stop: CancellationToken) {
+        self.open(server, |session| session, (Purpose::Watching, true), stop).await;
     }
 
     async fn open<H: ServerHandler>(
         self,
         server: Server,
         show: impl Fn(Session) -> H + Send + Sync + 'static,
-        plain: bool,
+        (purpose, plain): (Purpose, bool),
         stop: CancellationToken,
     ) {
-        let Self { listener, rules, config } = self;
-        let closing = CancellationToken::new();
+        let Self { listener, rules, config, meters } = self;
+        if purpose == Purpose::Mcp {
+            server.opened(Door::Http);
+        }
+        let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         let hall = Arc::new(Hall {
-            clients: Clients::new(server.clone(), config.linger, closing.clone()),
+            clients: Clients::new(server.clone(), config.linger, closing.clone(), tasks.clone()),
+            rules: rules.read(),
             server,
             show: Box::new(show),
             plain,
+            purpose,
+            meters,
             nobodies: Nobodies::default(),
-            rules,
             config,
-            tasks: TaskTracker::new(),
+            tasks,
             large: Semaphore::new(LARGE_AT_ONCE),
             farewells: Arc::new(Semaphore::new(FAREWELLS)),
             quiet: Quiet::default(),
@@ -207,11 +227,17 @@ impl<H: ServerHandler> Hall<H> {
         let mut sweep = interval((self.config.linger / 4).max(Duration::from_millis(10)));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut number: u64 = 0;
+        let (mut rules, mut before) = (self.rules.clone(), self.rules.now());
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => return,
+                changed = rules.changed() => {
+                    self.clients.judge(&before.keys, &changed.keys);
+                    before = changed;
+                    continue;
+                }
                 _ = sweep.tick() => {
-                    self.clients.sweep(&self.tasks);
+                    self.clients.sweep();
                     self.quiet.say_the_rest(Instant::now());
                     continue;
                 }
@@ -236,6 +262,8 @@ impl<H: ServerHandler> Hall<H> {
     fn open_connection(self: &Arc<Self>, stream: TcpStream, place: Place) {
         let (hall, connection) = (Arc::clone(self), Connection::new(place.seat()));
         self.tasks.spawn(async move {
+            let meters = hall.meters.clone();
+            let _connected = meters.of(hall.purpose).connected();
             tokio::select! {
                 () = hall.connection(stream, Arc::clone(&connection)) => {}
                 () = place.given_away() => {}
@@ -246,12 +274,13 @@ impl<H: ServerHandler> Hall<H> {
 
     /// Tells a connection that there is no room for it: every other one has a request open.
     fn turn_away(&self, stream: TcpStream, from: SocketAddr) {
+        self.meters.of(self.purpose).turned_away();
         if let Some(times) = self.quiet.times(Refused::Connection, Instant::now()) {
             tracing::warn!(%from, times, connections = self.config.connections, "refused: too many connections");
         }
         // What is said in plain words is nothing to one that speaks TLS.
         let Ok(room) = Arc::clone(&self.farewells).try_acquire_owned() else { return };
-        if self.rules.tls.is_some() {
+        if self.rules.now().tls.is_some() {
             return;
         }
         let closing = self.closing.clone();
@@ -272,7 +301,7 @@ impl<H: ServerHandler> Hall<H> {
         }
         let stream = Impatient::new(stream, self.config.unread);
         let greeted = async {
-            match &self.rules.tls {
+            match &self.rules.now().tls {
                 Some(tls) => protocol::greet(tls, stream).await,
                 None => protocol::recognize(stream).await,
             }

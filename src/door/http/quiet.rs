@@ -8,6 +8,8 @@ use std::{
 
 use tokio::time::Instant;
 
+use crate::plant::audit::Stranger;
+
 /// How long nothing is said of a kind once something was.
 const QUIET: Duration = Duration::from_secs(10);
 
@@ -23,6 +25,16 @@ pub(super) enum Refused {
 
 impl Refused {
     const ALL: [Self; 5] = [Self::Token, Self::Host, Self::Origin, Self::Connection, Self::Message];
+
+    /// As the audit trail has it: who is not let in, and not what is too much or no message.
+    pub(super) const fn stranger(self) -> Option<Stranger> {
+        match self {
+            Self::Token => Some(Stranger::Token),
+            Self::Host => Some(Stranger::Host),
+            Self::Origin => Some(Stranger::Origin),
+            Self::Connection | Self::Message => None,
+        }
+    }
 }
 
 /// What was said, and what was not.

@@ -31,7 +31,10 @@ use super::{
     clients::{Caller, Connection, Running},
     exchange::{Exchange, Spoken, is_answer},
     headers::{Accepts, accepts, removed, says_json, spoken},
+    look::{self, Look},
+    meter::Purpose,
     quiet::Refused,
+    rules::Rules,
     straight::goes_straight,
 };
 use crate::mcp::text;
@@ -48,8 +51,8 @@ impl<H: ServerHandler> Hall<H> {
         // Nothing of the head is kept while a call runs. All of it are slices of what was read, and while one is held the
         // next read is into another 8 KiB: that a client hangs up is found out by reading.
         let origin = head.headers.get(ORIGIN).and_then(|origin| HeaderValue::from_bytes(origin.as_bytes()).ok());
-        let version = head.version;
-        let let_in = self.let_in(&head.method, &head.uri, version, &head.headers, connection);
+        let (version, rules) = (head.version, self.rules.now());
+        let let_in = self.let_in(&rules, &head.method, &head.uri, version, &head.headers, connection);
         drop(head.uri);
         let mut response = match let_in {
             Ok(caller) => {
@@ -59,10 +62,11 @@ impl<H: ServerHandler> Hall<H> {
             Err(response) => *response,
         };
         let status = response.status();
+        self.meters.of(self.purpose).answered(status);
         if status.is_client_error() || status.is_server_error() {
             tracing::debug!(%status, "refused");
         }
-        if let Some(origin) = origin.filter(|origin| self.knows(origin)) {
+        if let Some(origin) = origin.filter(|origin| knows(&rules, origin)) {
             answer::readable_by(response.headers_mut(), origin);
         }
         // What is left of a body that was not read is not worth reading. In HTTP/2 only its stream ends.
@@ -77,12 +81,55 @@ impl<H: ServerHandler> Hall<H> {
     /// Who it is, if the head lets it in.
     fn let_in(
         &self,
+        rules: &Rules,
         method: &Method,
         uri: &Uri,
         version: Version,
         headers: &HeaderMap,
         connection: &Connection,
     ) -> Result<Arc<Caller>, Box<Response<Answer>>> {
+        let look = Look::at(uri.path());
+        let host = self.named(rules, uri, version, headers, look.is_some())?;
+        self.let_page_in(rules, headers, host)?;
+        if let Some(look) = look {
+            return Err(Box::new(self.look(rules, look, method, headers)));
+        }
+        if self.purpose == Purpose::Watching {
+            return Err(Box::new(look::nothing_else()));
+        }
+        if uri.path() != PATH {
+            let why = "there is nothing but /mcp, and /healthz, /readyz and /metrics";
+            return Err(Box::new(answer::turned_away(StatusCode::NOT_FOUND, why)));
+        }
+        if *method == Method::OPTIONS && headers.contains_key(ORIGIN) {
+            return Err(Box::new(answer::preflight()));
+        }
+        match shown(&rules.keys, headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes)) {
+            // Before the token, so that whoever looks at the door with a browser learns how it is used.
+            _ if *method != Method::POST => Err(Box::new(answer::not_a_post())),
+            Shown::Named(named) => Ok(self.clients.named(&named)),
+            Shown::Anonymous => Ok(connection.anonymous(&self.server, &self.clients)),
+            shown => Err(Box::new(self.unauthorized(shown == Shown::Wrong))),
+        }
+    }
+
+    /// The answer to a client without a token, or with a wrong one.
+    pub(super) fn unauthorized(&self, wrong: bool) -> Response<Answer> {
+        if let Some(times) = self.times(Refused::Token) {
+            tracing::warn!(times, "refused: no token, or one that is nobody's");
+        }
+        answer::unauthorized(wrong)
+    }
+
+    /// The name we are called by, if it is one of ours; with `by_address`, or any address.
+    fn named<'a>(
+        &self,
+        rules: &Rules,
+        uri: &'a Uri,
+        version: Version,
+        headers: &'a HeaderMap,
+        by_address: bool,
+    ) -> Result<&'a str, Box<Response<Answer>>> {
         let no = |status, why: &str| Err(Box::new(answer::turned_away(status, why)));
         let mut hosts = headers.get_all(HOST).iter();
         let authority = uri.authority().map(Authority::as_str);
@@ -93,7 +140,7 @@ impl<H: ServerHandler> Hall<H> {
             (None, ..) if version < Version::HTTP_11 => return no(StatusCode::BAD_REQUEST, "HTTP/1.1 is needed"),
             _ => return no(StatusCode::BAD_REQUEST, "one Host header is needed"),
         };
-        let named = |host: &str| self.rules.hosts.answers_to(host);
+        let named = |host: &str| rules.hosts.answers_to(host) || (by_address && Hosts::is_address(host));
         if !named(host) || authority.is_some_and(|authority| !named(authority)) {
             if let Some(times) = self.times(Refused::Host) {
                 let host = text::printable(host, 80);
@@ -101,48 +148,30 @@ impl<H: ServerHandler> Hall<H> {
             }
             return no(StatusCode::FORBIDDEN, "this Host is no name of this door; --allow-host adds one");
         }
+        Ok(host)
+    }
+
+    /// Whether the web page that speaks to us, if one does, may.
+    fn let_page_in(&self, rules: &Rules, headers: &HeaderMap, host: &str) -> Result<(), Box<Response<Answer>>> {
         let mut origins = headers.get_all(ORIGIN).iter();
         if let Some(from) = origins.next()
-            && (!(self.knows(from) || self.is_own(from, host)) || origins.next().is_some())
+            && (!(knows(rules, from) || is_own(rules, from, host)) || origins.next().is_some())
         {
             if let Some(times) = self.times(Refused::Origin) {
                 let origin = text::printable(&String::from_utf8_lossy(from.as_bytes()), 80);
                 tracing::warn!(origin, times, "refused: a web page that --allow-origin does not name");
             }
-            return no(StatusCode::FORBIDDEN, "this Origin is not let in; --allow-origin names those that are");
+            let why = "this Origin is not let in; --allow-origin names those that are";
+            return Err(Box::new(answer::turned_away(StatusCode::FORBIDDEN, why)));
         }
-        if uri.path() != PATH {
-            return no(StatusCode::NOT_FOUND, "there is nothing but /mcp");
-        }
-        if *method == Method::OPTIONS && headers.contains_key(ORIGIN) {
-            return Err(Box::new(answer::preflight()));
-        }
-        match shown(&self.rules.keys, headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes)) {
-            // Before the token, so that whoever looks at the door with a browser learns how it is used.
-            _ if *method != Method::POST => Err(Box::new(answer::not_a_post())),
-            Shown::Named(named) => Ok(self.clients.named(&named)),
-            Shown::Anonymous => Ok(connection.anonymous(&self.server, &self.closing)),
-            shown => {
-                if let Some(times) = self.times(Refused::Token) {
-                    tracing::warn!(times, "refused: no token, or one that is nobody's");
-                }
-                Err(Box::new(answer::unauthorized(shown == Shown::Wrong)))
-            }
-        }
+        Ok(())
     }
 
-    fn times(&self, refused: Refused) -> Option<u64> {
+    pub(super) fn times(&self, refused: Refused) -> Option<u64> {
+        if let Some(stranger) = refused.stranger() {
+            self.server.turned_away(stranger);
+        }
         self.quiet.times(refused, Instant::now())
-    }
-
-    /// Whether a page is of this very door. There are none, but what is sent by hand may say so.
-    fn is_own(&self, origin: &HeaderValue, host: &str) -> bool {
-        let scheme = if self.rules.tls.is_some() { "https" } else { "http" };
-        origin.to_str().is_ok_and(|origin| Hosts::is_at(origin, scheme, host))
-    }
-
-    fn knows(&self, origin: &HeaderValue) -> bool {
-        origin.to_str().is_ok_and(|origin| self.rules.hosts.lets_in(origin))
     }
 
     /// Reads the one message of a request and serves it.
@@ -332,6 +361,16 @@ pub fn judged(fields: &[(&str, &[u8])], body: &[u8]) -> Result<String, (u16, Str
         JsonRpcMessage::Request(request) => request.request.method().to_owned(),
         _ => String::new(),
     })
+}
+
+/// Whether a page is of this very door. There are none, but what is sent by hand may say so.
+fn is_own(rules: &Rules, origin: &HeaderValue, host: &str) -> bool {
+    let scheme = if rules.tls.is_some() { "https" } else { "http" };
+    origin.to_str().is_ok_and(|origin| Hosts::is_at(origin, scheme, host))
+}
+
+fn knows(rules: &Rules, origin: &HeaderValue) -> bool {
+    origin.to_str().is_ok_and(|origin| rules.hosts.lets_in(origin))
 }
 
 /// The message of a body, or its refusal. What is no message is answered here even where a line would be passed over:

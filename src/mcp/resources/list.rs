@@ -36,7 +36,7 @@ pub(super) const FIXED: [Fixed; 3] = [
         uri: "plant://status",
         name: "status",
         title: "How the bridge stands",
-        description: "Links, how many peers, fakes and watches; nobody is asked. Can be subscribed to.",
+        description: "Links, what it holds, calls since the start; nobody is asked. As bridge_status shows it; can be subscribed to.",
         mime: JSON,
         priority: 0.8,
     },

@@ -10,10 +10,9 @@ use serde_json::{Map, Value as Json, json};
 use super::{JSON, MARKDOWN, Resource, refused};
 use crate::{
     mcp::{
-        CallContext, codes::errors_table, error::ToolError, handler::STATIC_MS, load::Work, refusal::link_state,
-        result::Source, server::Session, text, tools::whole_or_head,
+        CallContext, codes::errors_table, error::ToolError, handler::STATIC_MS, load::Work, result::Source,
+        server::Session, standing::standing, text, tools::whole_or_head,
     },
-    plant::Status,
     wire::json::to_json,
 };
 
@@ -27,7 +26,9 @@ impl Session {
         let (mime, words, keep) = match self.resource(uri)? {
             Resource::Guide => (MARKDOWN, self.guide(), STATIC_MS),
             Resource::Errors => (MARKDOWN, errors_table(), STATIC_MS),
-            Resource::Status => (JSON, text::pretty(&self.status()), 0),
+            Resource::Status => {
+                (JSON, text::pretty(&standing(&self.front.plant, &self.front.shared.meter, self.read_only)), 0)
+            }
             other => {
                 let told = self.told(other, context).await.map_err(|error| refused(uri, &error))?;
                 (JSON, text::pretty(&told), 0)
@@ -49,7 +50,7 @@ impl Session {
         };
         let arguments = if let Json::Object(arguments) = arguments { arguments } else { Map::new() };
         // Boxed, as a tool call is.
-        Box::pin(self.run(tool, arguments, context)).await
+        Box::pin(self.run(tool, Ok(arguments), context)).await
     }
 
     async fn fake_contract(&self, name: String, context: &RequestContext<RoleServer>) -> Result<Json, ToolError> {
@@ -67,23 +68,5 @@ impl Session {
             }) as Work)
         };
         self.carry("fake_contract", begin, context).await
-    }
-
-    /// How the bridge stands.
-    fn status(&self) -> Json {
-        let Status { name, on_network, links, peers, forgotten, fakes, watches } = self.front.plant.status();
-        let links: Vec<Json> = links.iter().map(|(name, link)| link_state(name, link.down.as_ref())).collect();
-        json!({
-            "name": name.as_str(),
-            "version": env!("CARGO_PKG_VERSION"),
-            "read_only": self.read_only || self.front.registry.offer().read_only,
-            "on_network": on_network,
-            "links": links,
-            "peers": peers,
-            "peers_forgotten": forgotten,
-            "fakes": fakes,
-            "watches": watches,
-            "source": Source::bridge(),
-        })
     }
 }

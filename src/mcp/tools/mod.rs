@@ -1,6 +1,7 @@
 //! The tools, one file each: what a verb of the plant looks like to a model. Adding one is a file and a line in [`all`].
 
 mod add_package;
+mod bridge_status;
 mod call_method;
 mod check_peer;
 mod contract_argument;
@@ -111,6 +112,7 @@ pub fn all() -> Vec<Tool> {
         list_packages::tool(),
         add_package::tool(),
         remove_package::tool(),
+        bridge_status::tool(),
     ]
 }
 
@@ -167,7 +169,7 @@ impl PathArgument {
 
 /// On whose behalf a tool acts.
 fn principal(context: &CallContext) -> Principal {
-    Principal { client: context.client.to_string(), read_only: context.read_only }
+    Principal { client: context.client.to_string(), read_only: context.read_only, entry: context.entry.clone() }
 }
 
 /// A value of the plant from an argument.

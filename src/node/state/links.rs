@@ -15,6 +15,25 @@ pub struct LinkState {
     pub settled: bool,
     /// The name of the hub at its other end, as it gave it on this connection (W-106); of other links nothing.
     pub hub: Option<PeerName>,
+    /// Since when it is up or down, in milliseconds since the Unix epoch; `None` if it has been down from the start.
+    pub since_ms: Option<i64>,
+    /// How often it came up.
+    pub ups: u64,
+    /// Why it was down last; `None` if it was nothing but joining.
+    pub last_down: Option<DownReason>,
+}
+
+impl LinkState {
+    /// One that is still joining for the first time.
+    fn fresh() -> Self {
+        let joining = DownReason { kind: DownKind::Joining, detail: "still joining the network".into() };
+        Self { down: Some(joining), settled: false, hub: None, since_ms: None, ups: 0, last_down: None }
+    }
+
+    /// How often it came back.
+    pub const fn reconnects(&self) -> u64 {
+        self.ups.saturating_sub(1)
+    }
 }
 
 /// All of them.
@@ -27,26 +46,33 @@ pub(super) struct Links {
 
 impl Links {
     pub(super) fn new(ids: impl IntoIterator<Item = LinkId>) -> Self {
-        let joining = || DownReason { kind: DownKind::Joining, detail: "still joining the network".into() };
-        let fresh = |id| (id, LinkState { down: Some(joining()), settled: false, hub: None });
-        Self { links: ids.into_iter().map(fresh).collect(), contested: BTreeSet::new() }
+        Self { links: ids.into_iter().map(|id| (id, LinkState::fresh())).collect(), contested: BTreeSet::new() }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (LinkId, &LinkState)> {
         self.links.iter().map(|(id, state)| (*id, state))
     }
 
-    pub(super) fn up(&mut self, link: LinkId) {
+    pub(super) fn up(&mut self, link: LinkId, now_ms: i64) {
         if let Some(state) = self.links.get_mut(&link) {
-            state.down = None;
+            if state.down.take().is_some() {
+                state.since_ms = Some(now_ms);
+                state.ups += 1;
+            }
             state.settled = false;
             state.hub = None;
         }
     }
 
     /// Marks it down. True when it was up until now.
-    pub(super) fn down(&mut self, link: LinkId, reason: DownReason) -> bool {
-        self.links.get_mut(&link).is_some_and(|state| state.down.replace(reason).is_none())
+    pub(super) fn down(&mut self, link: LinkId, reason: DownReason, now_ms: i64) -> bool {
+        let Some(state) = self.links.get_mut(&link) else { return false };
+        state.last_down = Some(reason.clone());
+        let was_up = state.down.replace(reason).is_none();
+        if was_up {
+            state.since_ms = Some(now_ms);
+        }
+        was_up
     }
 
     /// Marks it down for good. Of one that somebody else displaced, that stays the reason.
@@ -101,5 +127,32 @@ impl Links {
             Some(seen) => seen.links.iter().copied().find(up),
             None => self.links.keys().copied().filter(|id| !id.is_inside()).find(up),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Since when it is as it is, how often it came back, and why it was away: what is only tried again changes none but the last.
+    #[test]
+    fn a_link_remembers_when_it_changed_and_why() {
+        let id = LinkId(0);
+        let mut links = Links::new([id]);
+        let state = |links: &Links| links.links[&id].clone();
+        let reason = |detail: &str| DownReason { kind: DownKind::Lost, detail: detail.into() };
+        assert_eq!((state(&links).since_ms, state(&links).reconnects()), (None, 0));
+        assert!(!links.down(id, reason("nobody there"), 5), "it was not up");
+        assert_eq!((state(&links).since_ms, state(&links).last_down), (None, Some(reason("nobody there"))));
+        links.up(id, 10);
+        links.up(id, 15);
+        assert_eq!((state(&links).since_ms, state(&links).ups, state(&links).reconnects()), (Some(10), 1, 0));
+        assert!(links.down(id, reason("cut"), 20));
+        assert!(!links.down(id, reason("refused"), 30));
+        assert_eq!((state(&links).since_ms, state(&links).last_down), (Some(20), Some(reason("refused"))));
+        links.up(id, 40);
+        let up = state(&links);
+        assert_eq!((up.since_ms, up.reconnects()), (Some(40), 1));
+        assert_eq!((up.down, up.last_down), (None, Some(reason("refused"))));
     }
 }

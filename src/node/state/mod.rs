@@ -258,7 +258,7 @@ impl NodeState {
     /// A link reports.
     pub fn handle_link(&mut self, link: LinkId, event: LinkEvent, now: Now) {
         match event {
-            LinkEvent::Up => self.link_up(link),
+            LinkEvent::Up => self.link_up(link, now),
             LinkEvent::Down(reason) => self.link_down(link, reason, now),
             LinkEvent::Frame(frame) => self.frame(link, *frame, Origin::Claimed, now),
             LinkEvent::Verified(frame) => self.frame(link, *frame, Origin::Verified, now),

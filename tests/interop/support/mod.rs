@@ -3,6 +3,7 @@
 mod authority;
 mod broker;
 mod child;
+mod composed;
 mod foreign;
 mod keys;
 mod mcp;
@@ -10,7 +11,8 @@ mod mcp;
 pub(crate) use authority::{Authority, Shown};
 pub(crate) use broker::{Broker, BrokerOptions};
 pub(crate) use child::Child;
-pub(crate) use foreign::{Caller, Hub, Peer, inspector, javascript_client, python_client};
+pub(crate) use composed::{Account, Composed};
+pub(crate) use foreign::{Caller, Hub, Peer, inspector, javascript_client, metrics, python_client};
 pub(crate) use keys::{Keys, Kind};
 pub(crate) use mcp::{Bridge, call_arguments, error_of, structured};
 

@@ -155,12 +155,12 @@ impl Bridge {
 
     /// Its resident memory in MiB; nothing where the system does not say.
     pub(super) fn resident(&self) -> f64 {
-        self.memory("VmRSS:")
+        resident(self.process.id())
     }
 
     /// How many descriptors it holds; none where the system does not say.
     pub(super) fn descriptors(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.process.id())).map_or(0, Iterator::count)
+        descriptors(self.process.id())
     }
 
     /// What it has computed, on all its threads; nothing where the system does not say.
@@ -174,7 +174,7 @@ impl Bridge {
 
     /// The most it ever was.
     pub(super) fn peak(&self) -> f64 {
-        self.memory("VmHWM:")
+        memory(self.process.id(), "VmHWM:")
     }
 
     /// How many processes it has begun that are still there.
@@ -188,13 +188,6 @@ impl Bridge {
                     .is_some_and(|(_, rest)| rest.get(2..).is_some_and(|rest| rest.starts_with(&parent)))
             })
             .count()
-    }
-
-    fn memory(&self, field: &str) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix(field));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        kib.map_or(f64::NAN, |kib| kib / 1024.0)
     }
 
     fn call_line(&mut self, peer: &str) -> String {
@@ -254,6 +247,23 @@ impl Drop for Bridge {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The resident memory of a process in MiB; nothing where the system does not say.
+pub(crate) fn resident(process: u32) -> f64 {
+    memory(process, "VmRSS:")
+}
+
+/// How many descriptors a process holds; none where the system does not say.
+pub(crate) fn descriptors(process: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
+}
+
+fn memory(process: u32, field: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    kib.map_or(f64::NAN, |kib| kib / 1024.0)
 }
 
 /// Kills the process if it lives longer than any measurement takes, so that a bridge that hangs ends a read.

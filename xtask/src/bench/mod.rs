@@ -3,8 +3,9 @@
 //! Both are measured in turns, block by block, over the same broker and against the same peer, so that whatever else the
 //! machine does falls on both. The ratios of one run are the result; a time alone says more about the machine.
 
-mod bridge;
-mod broker;
+mod audited;
+pub(crate) mod bridge;
+pub(crate) mod broker;
 mod checks;
 mod crowds;
 mod fakes;
@@ -14,7 +15,7 @@ mod hub;
 pub(crate) mod layout;
 mod library;
 mod looks;
-mod mqtt;
+pub(crate) mod mqtt;
 mod pack;
 mod peer;
 mod placement;
@@ -107,8 +108,8 @@ const QUICK: Plan = Plan {
 };
 
 /// The parts that can be measured alone.
-const SECTIONS: [&str; 8] =
-    ["--watching", "--checks", "--fakes", "--hub", "--http", "--signing", "--scripts", "--verbs"];
+const SECTIONS: [&str; 9] =
+    ["--watching", "--checks", "--fakes", "--hub", "--http", "--signing", "--audit", "--scripts", "--verbs"];
 
 /// What is to be measured: how much, of which binary, and which part alone.
 struct Asked {
@@ -147,8 +148,9 @@ fn asked(words: &[String]) -> Result<Option<Asked>, String> {
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
 /// everything answers; `--watching` measures only how others are watched, `--checks` only how long a large contract takes,
 /// `--fakes` only what many fakes cost, `--hub` only calls over a hub and how long a list of two crowds takes, `--http` only the
-/// HTTP door, `--signing` only what signatures cost, `--scripts` only what scripts do, `--verbs` only what each verb costs, and with
-/// `--readme` that table goes into README.md; `--binary FILE` measures that file instead of building one; `--peers` measures nothing and only runs a stock broker and the peers, for a profiler.
+/// HTTP door, `--signing` only what signatures cost, `--audit` only what the audit trail does, `--scripts` only what scripts do,
+/// `--verbs` only what each verb costs, and with `--readme` that table goes into README.md; `--binary FILE` measures that file
+/// instead of building one; `--peers` measures nothing and only runs a stock broker and the peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let Some(Asked { plan, binary, only, readme }) = asked(words)? else { return serve() };
     let release = plan.rounds > 1;
@@ -180,6 +182,11 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         let signed = signed::measure(&binary, &plan)?;
         println!("{signed}");
         missed.extend(signed.judge().err());
+    }
+    if wanted("--audit") {
+        let audited = audited::measure(&binary, &plan)?;
+        println!("{audited}");
+        missed.extend(audited.judge().err());
     }
     if wanted("--checks") {
         let checks = checks::measure(&binary, &plan)?;
@@ -216,7 +223,7 @@ fn serve() -> Result<(), String> {
 }
 
 /// Builds the bridge.
-fn build(release: bool) -> Result<PathBuf, String> {
+pub(crate) fn build(release: bool) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository()).args(["build", "--quiet", "--locked", "--bin", "plantbridge"]);
     // The development build is the one the tests have just used.

@@ -3,7 +3,7 @@
 //! The socket is set up as the bridge's: no delay, and quick acknowledgement armed again after every read. It is trusted:
 //! a broker of our own is at the other end.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,90 +12,109 @@ use rustix::net::sockopt;
 
 /// A connection to a broker.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     socket: TcpStream,
     /// Where one read goes.
     piece: Vec<u8>,
     inbox: Vec<u8>,
     out: Outbox,
+    /// Whether a read that waited in vain is a turn in which nothing came.
+    idle: bool,
 }
 
 /// What is written with the next flush.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     bytes: Vec<u8>,
     last_id: u16,
 }
 
 /// A message to publish, at QoS 1 unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Publish<'a> {
-    pub(super) topic: &'a [u8],
-    pub(super) retain: bool,
+pub(crate) struct Publish<'a> {
+    pub(crate) topic: &'a [u8],
+    pub(crate) retain: bool,
     /// At QoS 0: nobody acknowledges it.
-    pub(super) unacknowledged: bool,
-    pub(super) response_topic: &'a [u8],
-    pub(super) correlation: &'a [u8],
-    pub(super) content_type: &'a [u8],
-    pub(super) user: &'a [(&'a [u8], &'a [u8])],
-    pub(super) payload: &'a [u8],
+    pub(crate) unacknowledged: bool,
+    pub(crate) response_topic: &'a [u8],
+    pub(crate) correlation: &'a [u8],
+    pub(crate) content_type: &'a [u8],
+    pub(crate) user: &'a [(&'a [u8], &'a [u8])],
+    pub(crate) payload: &'a [u8],
 }
 
 /// A message that arrived.
 #[derive(Debug, Default)]
-pub(super) struct Arrived<'a> {
-    pub(super) topic: &'a [u8],
-    pub(super) response_topic: &'a [u8],
-    pub(super) correlation: &'a [u8],
-    pub(super) user: Vec<(&'a [u8], &'a [u8])>,
-    pub(super) payload: &'a [u8],
+pub(crate) struct Arrived<'a> {
+    pub(crate) topic: &'a [u8],
+    pub(crate) response_topic: &'a [u8],
+    pub(crate) correlation: &'a [u8],
+    pub(crate) user: Vec<(&'a [u8], &'a [u8])>,
+    pub(crate) payload: &'a [u8],
 }
 
 impl Arrived<'_> {
     /// The value of a user property; empty if it is not there.
-    pub(super) fn property(&self, name: &[u8]) -> &[u8] {
+    pub(crate) fn property(&self, name: &[u8]) -> &[u8] {
         self.user.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).unwrap_or_default()
     }
 }
 
 impl Connection {
     /// Connects with a clean start and waits for the CONNACK.
-    pub(super) fn open(port: u16, client: &str) -> Result<Self, String> {
+    pub(crate) fn open(port: u16, client: &str) -> Result<Self, String> {
+        Self::open_with(port, client, None)
+    }
+
+    /// The same with a will: what is published, retained, to a topic if the connection ends without a farewell.
+    pub(crate) fn open_with(port: u16, client: &str, will: Option<(&str, &[u8])>) -> Result<Self, String> {
         let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map_err(|error| error.to_string())?;
         let prepared = socket.set_nodelay(true).and_then(|()| socket.set_read_timeout(Some(PATIENCE)));
         prepared.map_err(|error| error.to_string())?;
-        let mut connection = Self { socket, piece: vec![0; 64 * 1024], inbox: Vec::new(), out: Outbox::default() };
-        // Version 5, clean start, no keep-alive, no properties.
-        let mut body = b"\x00\x04MQTT\x05\x02\x00\x00\x00".to_vec();
+        let mut connection =
+            Self { socket, piece: vec![0; 64 * 1024], inbox: Vec::new(), out: Outbox::default(), idle: false };
+        // Version 5, a clean start, no keep-alive, no properties.
+        let mut body = b"\x00\x04MQTT\x05".to_vec();
+        body.extend_from_slice(&[if will.is_some() { CLEAN | WILL } else { CLEAN }, 0, 0, 0]);
         text(&mut body, client.as_bytes());
+        if let Some((topic, payload)) = will {
+            body.push(0);
+            text(&mut body, topic.as_bytes());
+            text(&mut body, payload);
+        }
         packet(&mut connection.out.bytes, CONNECT, &body);
         connection.exchange(CONNACK)?;
         Ok(connection)
     }
 
-    /// Subscribes at QoS 1 and waits for the acknowledgement.
-    pub(super) fn subscribe(&mut self, filter: &str) -> Result<(), String> {
+    /// Subscribes at QoS 1 and waits for the acknowledgement; what comes with it is not heard.
+    pub(crate) fn subscribe(&mut self, filter: &str) -> Result<(), String> {
+        self.ask(filter);
+        self.exchange(SUBACK)
+    }
+
+    /// Subscribes at QoS 1 with the next flush, and waits for nothing: what is retained there comes with a turn.
+    pub(crate) fn ask(&mut self, filter: &str) {
         let mut body = self.out.id().to_be_bytes().to_vec();
         body.push(0);
         text(&mut body, filter.as_bytes());
         body.push(1);
         packet(&mut self.out.bytes, SUBSCRIBE, &body);
-        self.exchange(SUBACK)
     }
 
     /// Publishes and waits for the acknowledgement.
-    pub(super) fn publish(&mut self, message: &Publish<'_>) -> Result<(), String> {
+    pub(crate) fn publish(&mut self, message: &Publish<'_>) -> Result<(), String> {
         self.out.publish(message);
         self.exchange(PUBACK)
     }
 
     /// Where to put what is to be written.
-    pub(super) fn out(&mut self) -> &mut Outbox {
+    pub(crate) fn out(&mut self) -> &mut Outbox {
         &mut self.out
     }
 
     /// Writes all that was put out, at once.
-    pub(super) fn flush(&mut self) -> Result<(), String> {
+    pub(crate) fn flush(&mut self) -> Result<(), String> {
         if self.out.bytes.is_empty() {
             return Ok(());
         }
@@ -105,7 +124,7 @@ impl Connection {
     }
 
     /// Reads once, acknowledges and hands over every message that is complete, then writes what came of it.
-    pub(super) fn turn(&mut self, mut handle: impl FnMut(&Arrived<'_>, &mut Outbox)) -> Result<(), String> {
+    pub(crate) fn turn(&mut self, mut handle: impl FnMut(&Arrived<'_>, &mut Outbox)) -> Result<(), String> {
         self.read(|kind, body, out| {
             if kind & 0xF0 == PUBLISH {
                 let (id, message) = arrived(kind, body)?;
@@ -119,15 +138,21 @@ impl Connection {
         self.flush()
     }
 
+    /// From now on a turn lasts so long at most, and may bring nothing.
+    pub(crate) fn paced(&mut self, turn: Duration) -> Result<(), String> {
+        self.idle = true;
+        self.socket.set_read_timeout(Some(turn)).map_err(|error| error.to_string())
+    }
+
     /// A second handle that ends every read of this connection.
-    pub(super) fn closer(&self) -> Result<Closer, String> {
+    pub(crate) fn closer(&self) -> Result<Closer, String> {
         // Whoever closes it from outside also decides how long it may wait.
         let handle = self.socket.set_read_timeout(None).and_then(|()| self.socket.try_clone());
         handle.map(Closer).map_err(|error| error.to_string())
     }
 
     /// Reads on a thread of its own and looks at nothing of it, so that writing never waits for what the broker says.
-    pub(super) fn unheard(&self) -> Result<Unheard, String> {
+    pub(crate) fn unheard(&self) -> Result<Unheard, String> {
         let closer = self.closer()?;
         let mut socket = self.socket.try_clone().map_err(|error| error.to_string())?;
         let read = move || {
@@ -150,7 +175,12 @@ impl Connection {
     }
 
     fn read(&mut self, mut each: impl FnMut(u8, &[u8], &mut Outbox) -> Option<()>) -> Result<(), String> {
-        let count = self.socket.read(&mut self.piece).map_err(|error| format!("read from the broker: {error}"))?;
+        let count = match self.socket.read(&mut self.piece) {
+            Err(error) if self.idle && matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Ok(());
+            }
+            count => count.map_err(|error| format!("read from the broker: {error}"))?,
+        };
         let _ = sockopt::set_tcp_quickack(&self.socket, true);
         if count == 0 {
             return Err("the broker closed the connection".to_owned());
@@ -169,7 +199,7 @@ impl Connection {
 
 /// Ends a connection from outside.
 #[derive(Debug)]
-pub(super) struct Closer(TcpStream);
+pub(crate) struct Closer(TcpStream);
 
 impl Drop for Closer {
     fn drop(&mut self) {
@@ -180,7 +210,7 @@ impl Drop for Closer {
 
 /// A connection whose incoming side nobody listens to; it ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Unheard {
+pub(crate) struct Unheard {
     closer: Option<Closer>,
     thread: Option<JoinHandle<()>>,
 }
@@ -195,7 +225,7 @@ impl Drop for Unheard {
 
 impl Outbox {
     /// Puts a message out.
-    pub(super) fn publish(&mut self, message: &Publish<'_>) {
+    pub(crate) fn publish(&mut self, message: &Publish<'_>) {
         let mut properties = Vec::with_capacity(256);
         for (code, value) in [
             (CONTENT_TYPE, message.content_type),
@@ -310,6 +340,9 @@ fn packet(into: &mut Vec<u8>, kind: u8, body: &[u8]) {
 }
 
 const CONNECT: u8 = 0x10;
+const CLEAN: u8 = 0x02;
+/// A will at QoS 1, retained.
+const WILL: u8 = 0x2C;
 const CONNACK: u8 = 0x20;
 const PUBLISH: u8 = 0x30;
 const PUBACK: u8 = 0x40;
