@@ -30,6 +30,7 @@ mod demo_broker;
 mod fakes;
 #[cfg(feature = "demo")]
 mod fakes_on_hubs;
+mod fuzzed;
 #[cfg(all(feature = "demo", target_os = "linux"))]
 mod handlers;
 mod harness;

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::install::repository;
+
 /// Prints the command, runs it with our own standard streams and fails unless it succeeds.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let shown = shown(command);
@@ -29,6 +31,13 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")]);
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// The cargo that runs us, in the repository.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(repository());
+    cargo
 }
 
 fn shown(command: &Command) -> String {

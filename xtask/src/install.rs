@@ -61,6 +61,12 @@ pub(crate) fn programs(wanted: &[(&str, &str)]) -> Result<(), String> {
     if missing.is_empty() { Ok(()) } else { debian(&missing) }
 }
 
+/// Where a program of the system is; if it is nowhere, the package that brings it is installed.
+pub(crate) fn program(name: &str, package: &str) -> Result<PathBuf, String> {
+    programs(&[(name, package)])?;
+    find(name).ok_or_else(|| format!("the package {package} is installed, and {name} is still not found"))
+}
+
 /// Installs packages of Debian.
 pub(crate) fn debian(packages: &[&str]) -> Result<(), String> {
     let names = packages.join(", ");

@@ -8,7 +8,9 @@
 mod bench;
 mod command;
 mod conform;
+mod count;
 mod dist;
+mod fuzz;
 mod image;
 mod install;
 mod soak;
@@ -22,6 +24,8 @@ fn main() -> ExitCode {
         Some((chore, rest)) if chore == "test" => test::run_all(rest),
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
         Some((chore, [])) if chore == "conform" => conform::all(),
+        Some((chore, rest)) if chore == "count" => count::run(rest),
+        Some((chore, rest)) if chore == "fuzz" => fuzz::run(rest),
         Some((chore, rest)) if chore == "layout" => bench::layout::run(rest),
         Some((chore, rest)) if chore == "soak" => soak::run(rest),
         Some((chore, rest)) if chore == "dist" => dist::run(rest),
@@ -43,6 +47,12 @@ usage: cargo xtask <chore>
   test [ARGS...]   install what the tests need, then run all of them; ARGS go to the test runner
   bench [--quick | --peers] [--binary FILE]
                    measure what a call through the bridge costs, beside the same call without it
+  bench --verbs [--binary FILE] [--readme]
+                   the same of every verb, over a broker and a hub; README.md gets the table
+  count [--write]  count the instructions of the steps of a call (needs valgrind), and compare with what was kept in
+                   benches/instructions.txt, or write that
+  fuzz [TARGET...] [--for 60s] [--keep]
+                   give the decoders and the doors what a fuzzer makes up, beginning with what was kept in fuzz/corpus
   conform          run the MCP conformance suite against our door, and judge it by tests/conformance/expected.txt
   layout [--binary FILE]
                    trace a session of the release binary (needs valgrind) and write build/startup.ld, by which a

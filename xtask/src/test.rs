@@ -1,18 +1,15 @@
 //! `cargo xtask test`: installs the foreign parties and runs every test there is.
 
-use std::process::Command;
-
-use crate::command::{answers, run};
-use crate::{bench, conform, install, soak};
+use crate::command::{answers, cargo, run};
+use crate::{bench, conform, install};
 
 /// Installs what is missing, then runs the documentation tests, the benchmark to see that it works, the conformance suite,
-/// five minutes on a network that fails, with a seed of its own each time, with nothing beside it, and the unit, integration and foreign tests. `passed_on` goes to the test runner.
+/// and the unit, integration and foreign tests. `passed_on` goes to the test runner.
 pub(crate) fn run_all(passed_on: &[String]) -> Result<(), String> {
     install::all()?;
     run(cargo().args(["test", "--locked", "--doc", "--quiet"]))?;
     bench::run(&["--quick".to_owned()])?;
     conform::all()?;
-    soak::run(&[])?;
     let mut runner = cargo();
     if answers("cargo-nextest".as_ref(), "--version") {
         runner.args(["nextest", "run"]);
@@ -21,10 +18,4 @@ pub(crate) fn run_all(passed_on: &[String]) -> Result<(), String> {
         runner.args(["test", "--lib", "--bins", "--tests"]);
     }
     run(runner.args(["--locked", "--workspace", "--features", "interop"]).args(passed_on))
-}
-
-fn cargo() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(install::repository());
-    cargo
 }

@@ -40,6 +40,8 @@ pub use meter::Meters;
 use meter::Purpose;
 use places::{Place, Places};
 use quiet::{Quiet, Refused};
+#[doc(hidden)]
+pub use request::judged;
 use rules::Reader;
 pub use rules::{Rules, RulesHandle};
 use slow::Impatient;

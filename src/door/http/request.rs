@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode, Uri, Version,
     body::{Body, Incoming},
-    header::{AUTHORIZATION, CONNECTION, HOST, HeaderValue, ORIGIN},
+    header::{AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, ORIGIN},
     http::uri::Authority,
 };
 use rmcp::{
@@ -176,13 +176,10 @@ impl<H: ServerHandler> Hall<H> {
 
     /// Reads the one message of a request and serves it.
     async fn serve_message(&self, caller: &Arc<Caller>, headers: HeaderMap, body: Incoming) -> Response<Answer> {
-        if !says_json(&headers) {
-            return answer::turned_away(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type: application/json is needed");
-        }
-        let accepts = accepts(&headers);
-        if !accepts.json && !accepts.events {
-            return answer::turned_away(StatusCode::NOT_ACCEPTABLE, "Accept: application/json, text/event-stream");
-        }
+        let accepts = match readable(&headers) {
+            Ok(accepts) => accepts,
+            Err((status, why)) => return answer::turned_away(status, why),
+        };
         let verdict = match self.read(body).await {
             Ok((bytes, _place)) => verdict(&bytes),
             Err(refusal) => return *refusal,
@@ -194,13 +191,7 @@ impl<H: ServerHandler> Hall<H> {
                     let why = text::printable(&refusal.message, 200);
                     tracing::warn!(client = %caller.name, code = refusal.code, times, "refused: {why}");
                 }
-                if removed(&headers) {
-                    let refusal =
-                        Refusal { code: -32601, message: "this revision has no such method".into(), ..refusal };
-                    return answer::refused(StatusCode::NOT_FOUND, &refusal);
-                }
-                // Params that are wrong are told in the answer, like everything that has its request.
-                let status = if refusal.code == -32602 { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+                let (status, refusal) = with_status(&headers, refusal);
                 return answer::refused(status, &refusal);
             }
         };
@@ -323,6 +314,53 @@ impl<H: ServerHandler> Hall<H> {
             message => Exchange::begin(shown(), message, spoken, nobody_waits, running, &self.tasks),
         }
     }
+}
+
+/// What the client can read, if body and answer can be in a form that both sides know.
+fn readable(headers: &HeaderMap) -> Result<Accepts, (StatusCode, &'static str)> {
+    if !says_json(headers) {
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type: application/json is needed"));
+    }
+    let accepts = accepts(headers);
+    if accepts.json || accepts.events {
+        Ok(accepts)
+    } else {
+        Err((StatusCode::NOT_ACCEPTABLE, "Accept: application/json, text/event-stream"))
+    }
+}
+
+/// The refusal of what is no message as its client is told it.
+fn with_status(headers: &HeaderMap, refusal: Refusal) -> (StatusCode, Refusal) {
+    if removed(headers) {
+        let refusal = Refusal { code: -32601, message: "this revision has no such method".into(), ..refusal };
+        return (StatusCode::NOT_FOUND, refusal);
+    }
+    // Params that are wrong are told in the answer, like everything that has its request.
+    (if refusal.code == -32602 { StatusCode::OK } else { StatusCode::BAD_REQUEST }, refusal)
+}
+
+/// What the door makes of a POST with these headers and this body before anything is served: the method of the request, or
+/// nothing for another message; else the status and the reason of its refusal. For the fuzzer, which sees no more of this.
+///
+/// # Errors
+///
+/// The refusal.
+#[doc(hidden)]
+pub fn judged(fields: &[(&str, &[u8])], body: &[u8]) -> Result<String, (u16, String)> {
+    let field = |(name, value): &(&str, &[u8])| {
+        Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_bytes(value).ok()?))
+    };
+    let headers: HeaderMap = fields.iter().filter_map(field).collect();
+    readable(&headers).map_err(|(status, why)| (status.as_u16(), why.to_owned()))?;
+    let message = verdict(body).map_err(|refusal| {
+        let (status, refusal) = with_status(&headers, refusal);
+        (status.as_u16(), refusal.message)
+    })?;
+    spoken(&headers, &message).map_err(|(status, error)| (status.as_u16(), error.message.into_owned()))?;
+    Ok(match *message {
+        JsonRpcMessage::Request(request) => request.request.method().to_owned(),
+        _ => String::new(),
+    })
 }
 
 /// Whether a page is of this very door. There are none, but what is sent by hand may say so.

@@ -24,6 +24,7 @@ mod scripts;
 mod signed;
 mod socketio;
 mod stats;
+mod verbs;
 mod watching;
 
 use std::path::{Path, PathBuf};
@@ -107,34 +108,39 @@ const QUICK: Plan = Plan {
 };
 
 /// The parts that can be measured alone.
-const SECTIONS: [&str; 8] =
-    ["--watching", "--checks", "--fakes", "--hub", "--http", "--signing", "--audit", "--scripts"];
+const SECTIONS: [&str; 9] =
+    ["--watching", "--checks", "--fakes", "--hub", "--http", "--signing", "--audit", "--scripts", "--verbs"];
 
 /// What is to be measured: how much, of which binary, and which part alone.
 struct Asked {
     plan: Plan,
     binary: Option<PathBuf>,
     only: Option<&'static str>,
+    /// Whether benches/README.md gets the table of the verbs.
+    readme: bool,
 }
 
 /// Reads the words; nothing is to be measured if they ask for the peers alone.
 fn asked(words: &[String]) -> Result<Option<Asked>, String> {
-    let mut asked = Asked { plan: FULL, binary: None, only: None };
+    let mut asked = Asked { plan: FULL, binary: None, only: None, readme: false };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => asked.plan = QUICK,
             "--peers" => return Ok(None),
+            "--readme" => asked.readme = true,
             "--binary" => asked.binary = Some(words.next().map(PathBuf::from).ok_or("--binary needs a file")?),
             other => {
                 let section = SECTIONS.into_iter().find(|section| *section == other);
                 let known = SECTIONS.join(", ");
-                asked.only =
-                    Some(section.ok_or_else(|| {
-                        format!("bench knows --quick, {known}, --peers and --binary FILE, not {other}")
-                    })?);
+                asked.only = Some(section.ok_or_else(|| {
+                    format!("bench knows --quick, {known}, --readme, --peers and --binary FILE, not {other}")
+                })?);
             }
         }
+    }
+    if asked.readme && (asked.plan.rounds == 1 || asked.only.is_some_and(|only| only != "--verbs")) {
+        return Err("--readme wants a whole measurement of the verbs: --verbs, and not --quick".to_owned());
     }
     Ok(Some(asked))
 }
@@ -142,10 +148,11 @@ fn asked(words: &[String]) -> Result<Option<Asked>, String> {
 /// Measures and prints a table. Words: `--quick` measures a little of everything, of a development build, to see that
 /// everything answers; `--watching` measures only how others are watched, `--checks` only how long a large contract takes,
 /// `--fakes` only what many fakes cost, `--hub` only calls over a hub and how long a list of two crowds takes, `--http` only the
-/// HTTP door, `--signing` only what signatures cost, `--audit` only what the audit trail does, `--scripts` only what scripts do; `--binary FILE` measures that file instead
-/// of building one; `--peers` measures nothing and only runs a stock broker and the peers, for a profiler.
+/// HTTP door, `--signing` only what signatures cost, `--audit` only what the audit trail does, `--scripts` only what scripts do,
+/// `--verbs` only what each verb costs, and with `--readme` that table goes into benches/README.md; `--binary FILE` measures that file
+/// instead of building one; `--peers` measures nothing and only runs a stock broker and the peers, for a profiler.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    let Some(Asked { plan, binary, only }) = asked(words)? else { return serve() };
+    let Some(Asked { plan, binary, only, readme }) = asked(words)? else { return serve() };
     let release = plan.rounds > 1;
     let binary = binary.map_or_else(|| build(release), Ok)?;
     let wanted = |section: &str| only.is_none_or(|only| only == section);
@@ -196,6 +203,13 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         let scripts = scripts::measure(&binary, plan.scripts)?;
         println!("{scripts}");
         missed.extend(scripts.missed(release));
+    }
+    if wanted("--verbs") {
+        let verbs = verbs::measure(&binary, &plan)?;
+        println!("{verbs}");
+        if readme {
+            verbs::write_readme(&verbs)?;
+        }
     }
     if missed.is_empty() { Ok(()) } else { Err(missed.join("; ")) }
 }

@@ -47,6 +47,15 @@ pub(super) fn field<'a>(entries: &[(&'a [u8], &'a [u8])], name: &str) -> &'a [u8
     entries.iter().find(|(known, _)| *known == name.as_bytes()).map(|(_, value)| *value).unwrap_or_default()
 }
 
+/// The text that these bytes stand for; empty if they are none.
+pub(super) fn plain(packed: &[u8]) -> String {
+    let text = match packed {
+        [0xa0..=0xbf, text @ ..] | [0xd9, _, text @ ..] => text,
+        _ => &[],
+    };
+    String::from_utf8_lossy(text).into_owned()
+}
+
 /// Where the value at `at` ends.
 fn end(bytes: &[u8], at: usize) -> Option<usize> {
     let head = *bytes.get(at)?;
@@ -85,5 +94,6 @@ mod tests {
         assert_eq!(field(&found, "body"), inner);
         assert_eq!(field(&found, "none"), b"");
         assert!(entries(b"\x90").is_empty());
+        assert_eq!((plain(&text("a")), plain(&text(&long)), plain(&inner)), ("a".into(), long, String::new()));
     }
 }
