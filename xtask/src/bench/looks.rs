@@ -72,7 +72,8 @@ pub(super) fn snapshot(to: &Arrived<'_>, from: &[u8], out: &mut Outbox) {
     });
 }
 
-const CONTEXT: &str = r#"{"node":{"peer":"echo","instance":"bench"},
+/// What a context read of one hop is answered with.
+pub(super) const CONTEXT: &str = r#"{"node":{"peer":"echo","instance":"bench"},
 "walked":{"physical":[{"peer":"echo","instance":"bench"},{"peer":"echo","instance":"$host"}],
 "logical":[{"peer":"echo","instance":"bench"}]},"continues":{},"trouble":[],
 "chainKey":{"physical":"e1\u0000e2","logical":"o1"},

@@ -23,7 +23,7 @@ mod report;
 mod scripts;
 mod signed;
 mod socketio;
-mod stats;
+pub(crate) mod stats;
 mod verbs;
 mod watching;
 

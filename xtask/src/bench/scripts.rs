@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::bridge::Bridge;
 use super::broker::{Broker, Kind};
 use super::peer::{DESCRIBED, Peers};
+use super::stats::percentile;
 use crate::install::repository;
 
 /// How much is measured.
@@ -150,7 +151,7 @@ fn starts(bridge: &mut Bridge, node: &Path, folder: &Path, times: usize) -> Resu
             through.push(since(begun, &said)?);
         }
     }
-    Ok((median(own), median(through)))
+    Ok((percentile(&mut own, 0.5), percentile(&mut through, 0.5)))
 }
 
 fn first_line(pipe: impl std::io::Read) -> String {
@@ -167,7 +168,7 @@ fn flooded(bridge: &mut Bridge, seconds: u64) -> Result<Flooded, String> {
     while Instant::now() < calm_until {
         bridge.sequential(DESCRIBED, 20, &mut samples)?;
     }
-    let (calm, before) = (median(std::mem::take(&mut samples)), bridge.resident());
+    let (calm, before) = (percentile(&mut std::mem::take(&mut samples), 0.5), bridge.resident());
     let begun = Instant::now();
     bridge.tool("start_script", r#"{"name":"flood"}"#)?;
     let mut during = before;
@@ -191,7 +192,7 @@ fn flooded(bridge: &mut Bridge, seconds: u64) -> Result<Flooded, String> {
     }
     #[expect(clippy::cast_precision_loss, reason = "some hundred thousand lines")]
     let rate = all as f64 / took.as_secs_f64();
-    Ok((rate, all, calm, median(samples), [before, during, bridge.resident()]))
+    Ok((rate, all, calm, percentile(&mut samples, 0.5), [before, during, bridge.resident()]))
 }
 
 fn now() -> Duration {
@@ -202,11 +203,6 @@ fn now() -> Duration {
 fn since(begun: Duration, said: &str) -> Result<Duration, String> {
     let millis: f64 = said.trim().parse().map_err(|_| format!("the script said {said:?}"))?;
     Ok(Duration::from_secs_f64(millis / 1000.0).saturating_sub(begun))
-}
-
-fn median(mut samples: Vec<Duration>) -> Duration {
-    samples.sort_unstable();
-    samples.get(samples.len() / 2).copied().unwrap_or_default()
 }
 
 impl Scripts {

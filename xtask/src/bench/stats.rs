@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The value below which `share` of the samples lie; zero of none.
-pub(super) fn percentile(samples: &mut [Duration], share: f64) -> Duration {
+pub(crate) fn percentile(samples: &mut [Duration], share: f64) -> Duration {
     samples.sort_unstable();
     #[expect(
         clippy::cast_precision_loss,

@@ -10,17 +10,16 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::buildah::Buildah;
-use super::door::{Door, PATIENCE};
+use super::door::{self, Door, PATIENCE, TOKEN};
 use super::room::Room;
 use super::runtime::says_what_it_must;
-use crate::bench::broker::{Broker, Kind, free_port};
+use crate::bench::broker::{Broker, Kind};
 use crate::command::run;
 use crate::dist;
 use crate::install::{copy, create};
 
 /// The name of the base that is made here.
 const BASE: &str = "plantbridge-dev-base:local";
-const TOKEN: &str = "a-token-of-one-test-and-of-nothing-else";
 /// What the script prints, if its types were taken for what they are.
 const SAID: &str = "typed 42";
 const SCRIPT: &str = "const answer: number = 6 * 7;\nconsole.log(`typed ${answer satisfies number}`);\n";
@@ -71,21 +70,7 @@ fn base(buildah: &Buildah, release: &Path, context: &Path) -> Result<(), String>
 /// A client writes a program, starts it and reads what it printed.
 fn runs_typescript(room: &Room) -> Result<(), String> {
     let broker = Broker::start(Kind::Tuned)?;
-    let port = free_port().map_err(|error| format!("no free port: {error}"))?;
-    let (at, url) = (port.to_string(), format!("mqtt://localhost:{}", broker.port));
-    let words = [
-        "/plantbridge",
-        "mcp",
-        "--no-stdio",
-        "--port",
-        &at,
-        "--require-token",
-        "--broker",
-        &url,
-        "--scripts",
-        "/scripts",
-    ];
-    let bridge = room.start(&words, &[("PLANTBRIDGE_MCP_TOKEN", TOKEN)])?;
+    let (bridge, port) = door::open(room, &broker, "localhost", ["--scripts", "/scripts"])?;
     let door = Door { port, token: Some(TOKEN) };
     let tried = door.until("/mcp", |_| true).and_then(|()| {
         door.call("save_script", &json!({"name": "typed", "language": "ts", "source": SCRIPT}))?;

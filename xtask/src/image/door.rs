@@ -1,4 +1,5 @@
-//! A client of the HTTP door, a connection a request: what is needed to ask an image something.
+//! A bridge of an image with its HTTP door open, and a client of that, a connection a request: what is needed to ask an image
+//! something.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -6,10 +7,25 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
+use super::room::{Room, Running};
+use crate::bench::broker::{Broker, free_port};
+
 /// How long anything may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks at what is not there yet; a start is not measured finer.
 const PAUSE: Duration = Duration::from_micros(500);
+
+/// Whoever starts a bridge chooses it; this one is nobody's.
+pub(super) const TOKEN: &str = "a-token-of-one-test-and-of-nothing-else";
+
+/// Starts a bridge with a door on a free port, which wants [`TOKEN`], on a broker of this machine by this name for it.
+pub(super) fn open(room: &Room, broker: &Broker, host: &str, more: [&str; 2]) -> Result<(Running, u16), String> {
+    let port = free_port().map_err(|error| format!("no free port: {error}"))?;
+    let (at, url) = (port.to_string(), format!("mqtt://{host}:{}", broker.port));
+    let start = ["/plantbridge", "mcp", "--no-stdio", "--port", &at, "--require-token", "--broker", &url];
+    let running = room.start(&[&start[..], &more].concat(), &[("PLANTBRIDGE_MCP_TOKEN", TOKEN)])?;
+    Ok((running, port))
+}
 
 /// A door on this machine, and the token it wants.
 pub(super) struct Door<'a> {

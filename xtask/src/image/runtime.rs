@@ -9,9 +9,10 @@ use serde_json::{Value as Json, json};
 
 use super::USER;
 use super::buildah::Buildah;
-use super::door::{Door, PATIENCE};
+use super::door::{self, Door, TOKEN};
 use super::room::{Room, Running};
-use crate::bench::broker::{Broker, Kind, free_port};
+use crate::bench::broker::{Broker, Kind};
+use crate::bench::stats::percentile;
 use crate::{dist, install};
 
 /// How soon after its start the door has to answer, at the median.
@@ -19,8 +20,6 @@ const COLD_START: Duration = Duration::from_millis(50);
 const STARTS: usize = 15;
 /// A name of this machine that only the file /etc/hosts of the image has.
 const BROKER: &str = "broker.plant.example";
-/// Whoever starts a bridge chooses it; this one is nobody's.
-const TOKEN: &str = "a-token-of-one-test-and-of-nothing-else";
 /// What makes a bridge do more than look and act as a peer. None may be in an image.
 pub(super) const GRANTS: [&str; 7] =
     ["allow-exec", "scripts", "scriptable-by", "development", "insecure-tls", "allow-host", "allow-origin"];
@@ -184,32 +183,11 @@ fn starts_soon(room: &Room, broker: &Broker) -> Result<(), String> {
         ready.push(begun.elapsed());
         drop(bridge);
     }
-    let (door, ready) = (median(&mut doors), median(&mut ready));
+    let (door, ready) = (percentile(&mut doors, 0.5), percentile(&mut ready, 0.5));
     println!("image: {STARTS} cold starts, median: {door:.1?} to the first answer of the door, {ready:.1?} to ready");
     if door <= COLD_START { Ok(()) } else { Err(format!("a start takes {door:.1?}, {COLD_START:?} are wanted")) }
 }
 
-fn median(samples: &mut [Duration]) -> Duration {
-    samples.sort();
-    samples.get(samples.len() / 2).copied().unwrap_or(PATIENCE)
-}
-
-/// Starts a bridge with a door on a free port.
 fn start(room: &Room, broker: &Broker, host: &str) -> Result<(Running, u16), String> {
-    let port = free_port().map_err(|error| format!("no free port: {error}"))?;
-    let (at, url) = (port.to_string(), format!("mqtt://{host}:{}", broker.port));
-    let words = [
-        "/plantbridge",
-        "mcp",
-        "--no-stdio",
-        "--port",
-        &at,
-        "--require-token",
-        "--broker",
-        &url,
-        "--contracts",
-        "/contracts",
-    ];
-    let running = room.start(&words, &[("PLANTBRIDGE_MCP_TOKEN", TOKEN)])?;
-    Ok((running, port))
+    door::open(room, broker, host, ["--contracts", "/contracts"])
 }

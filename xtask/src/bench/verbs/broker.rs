@@ -102,15 +102,10 @@ impl Caller for Floor {
         self.next += 1;
         // As long as the ids that peers draw.
         let correlation = format!("{:036}", self.next);
-        let kind: &[u8] = match *method {
-            "on" => b"subscribe",
-            "off" => b"unsubscribe",
-            _ => b"call",
-        };
         let user: [(&[u8], &[u8]); 5] = [
             (b"mr-v", b"3"),
             (b"mr-src", NAME.as_bytes()),
-            (b"mr-kind", kind),
+            (b"mr-kind", exchange.kind().as_bytes()),
             (b"mr-path", path.as_bytes()),
             (b"mr-method", method.as_bytes()),
         ];

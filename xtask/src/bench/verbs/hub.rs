@@ -88,17 +88,12 @@ impl Caller for Floor {
         let Exchange { path, method, args, arrive } = exchange;
         self.next += 1;
         let correlation = format!("{:036}", self.next);
-        let kind = match *method {
-            "on" => "subscribe",
-            "off" => "unsubscribe",
-            _ => "call",
-        };
         let args: Json = serde_json::from_str(args).map_err(|error| format!("{args}: {error}"))?;
         let frame = map(&[
             ("v", vec![2]),
             ("src", text(NAME)),
             ("tgt", text(peer)),
-            ("kind", text(kind)),
+            ("kind", text(exchange.kind())),
             ("corr", text(&correlation)),
             ("path", text(path)),
             ("method", text(method)),

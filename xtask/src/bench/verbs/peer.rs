@@ -1,5 +1,7 @@
 //! What the peer at the other end says to each request, as JSON, whichever network it stands on.
 
+use crate::bench::looks::CONTEXT;
+
 /// The peer that is asked.
 pub(super) const PEER: &str = "echo";
 /// More of its kind: so many that a bridge cannot remember the descriptions of all of them.
@@ -102,10 +104,3 @@ const DESCRIPTION: &str = r#"{"name":"NAME","validating":true,"namespaces":[{"na
 {"name":"update","semantics":"idempotent-command","effect":"operate"}],
 "component":{"props":{"kind":"any"},"state":{"kind":"object","fields":{"target":{"type":{"kind":"number"}},"level":{"type":{"kind":"number"}}}}},
 "events":[{"name":"tick","params":[{"kind":"number"}]}]}],"types":{}}"#;
-
-const CONTEXT: &str = r#"{"node":{"peer":"echo","instance":"bench"},
-"walked":{"physical":[{"peer":"echo","instance":"bench"},{"peer":"echo","instance":"$host"}],
-"logical":[{"peer":"echo","instance":"bench"}]},"continues":{},"trouble":[],
-"chainKey":{"physical":"e1\u0000e2","logical":"o1"},
-"tokens":[{"tokenId":"bench.place","entries":[{"node":{"peer":"echo","instance":"$host"},"axis":"physical",
-"value":"hall","provider":{"epoch":"p1","revision":0}}]}],"seq":0}"#;

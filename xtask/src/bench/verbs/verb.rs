@@ -39,6 +39,17 @@ pub(super) struct Exchange {
     pub(super) arrive: usize,
 }
 
+impl Exchange {
+    /// What kind of frame asks for it.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.method {
+            "on" => "subscribe",
+            "off" => "unsubscribe",
+            _ => "call",
+        }
+    }
+}
+
 /// The fake that the bridge starts.
 pub(super) const FAKE: &str = "fake-1";
 
